@@ -43,12 +43,12 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   depthwise convolution. Of two it is a sum, difference, product, maximum or minimum of a function of each where all
   65,536 pairs come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all
   elements for each 1,024 entries that are not 0. Sums and differences of more tensors, also with constants of up to
-  256 places, and with RELU, are added in float32, some 50 micro-operations each, and so is what a MEAN or SUM
+  256 places, and with RELU, are added in float32, some 40 micro-operations each, and so is what a MEAN or SUM
   before the QUANTIZE adds, and the four products of a RESIZE_BILINEAR, where rows and columns have at most 160
   different fractions. They are:
 {floats}.
 * What of these is no table and no such sum, as LayerNorm, GroupNorm and attention of PyTorch, is computed in float32,
-  each with 31 to 62 micro-operations, LOG with 240, SOFTMAX with 470, LOGISTIC with 1,000. What begins there is int8
+  each with 29 to 58 micro-operations, LOG with 246, SOFTMAX with 430, LOGISTIC with 1,000. What begins there is int8
   or int16; what it ends in is int8 or int16, too, ARG_MAX, ARG_MIN or a comparison, or a float32 output of the model:
   one that may be -0 is a product, quotient, NEG, HARD_SWISH or LEAKY_RELU of what is never -0. Bounds of all numbers
   must say that none is 2^104 or more, that divisors are positive, that roots are of no negative numbers, that EXP is

@@ -11,6 +11,7 @@ from tq_hw.compiler.ir.meaning import Streams, Walk
 from tq_hw.compiler.ir.staged import Flat, OneHot
 from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.programs.in_pairs import in_pairs
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
@@ -121,6 +122,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
     row_words = slots * words
     rows = min(layer.rows, (plan.out_words - buffers * slots * single_words) // (buffers * row_words))
     emitter.reserve_program(2 * len(layer.body) + len(layer.before) + len(layer.after))
+    first, body, after = (in_pairs(part) for part in (layer.before, layer.body, layer.after))
     loads = 0
     stretches = [(image, low) for image in range(layer.images) for low in range(0, layer.count, slots * config.block)]
     for number, (image, low) in enumerate(stretches):
@@ -143,8 +145,8 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
             loads += 1
             read = inputs[0].load((image * layer.rows + row) * layer.count + low, count, base, height, layer.count)
             last = row + height == layer.rows
-            before = layer.before if row == 0 else ()
-            code = emitter.program([*before, *layer.body, *(layer.after if last else ())])
+            before = first if row == 0 else []
+            code = emitter.program([*before, *body, *(after if last else ())])
             source = inputs[0].walk(low, layer.count, (image * layer.rows + row) * layer.count, layer.count)
             emitter.vector(fields | {
                 "a_base": base, "a_col_step": words, "a_type": layer.types[0], "out_type": layer.out_type,
@@ -167,7 +169,7 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
     if layer.body:
         _walk(emitter, layer, plan, inputs, output)
         return
-    uops = [*layer.before, *layer.after]
+    uops = in_pairs([*layer.before, *layer.after])
     words = [e.slot_words(config) for e in (*inputs, output)]
     per_slot = sum(words)
     code = emitter.program(uops)

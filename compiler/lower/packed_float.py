@@ -116,7 +116,7 @@ def lower_packed_sum(state: Legalizer, op: Operator) -> None:
     tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
     # A step takes as long for few as for a register of lanes.
     value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)), images=1)
-    before, body, after = reduce_program()
+    before, body, after = map(tuple, reduce_program())
     raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
     state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (_PACKED,), _PACKED, before, body, after, count,
                              images=outer))

@@ -35,7 +35,7 @@ def lower_float_reduce(state: Legalizer, op: Operator) -> None:
     tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
     value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)))
     table = state.constant(op, 2).astype(np.int64) if op.inputs[2] >= 0 else None
-    before, body, after = reduce_program(int(table is not None))
+    before, body, after = map(tuple, reduce_program(int(table is not None)))
     raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
     state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (TYPE_CODES[tensor.dtype],), TYPE_CODES["int32"],
                              before, body, after, count, tables=(table, None), images=outer))

@@ -6,7 +6,8 @@ and integers that are exact at 32 bits, as remainders are, say whether the resul
 
 import numpy as np
 
-from tq_hw.compiler.programs.packed_float import fraction, rounded, sticky
+from tq_hw.compiler.programs.float_sums import sticky
+from tq_hw.compiler.programs.packed_float import fraction, rounded
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tq_hw.compiler.programs.packed_float import fraction, rounded, sticky
+from tq_hw.compiler.programs.float_sums import sticky
+from tq_hw.compiler.programs.packed_float import fraction, rounded
 from tq_hw.compiler.programs.two_words import high, high_b, masked, rest, split
 from tq_hw.compiler.programs.words import (
     OUT,

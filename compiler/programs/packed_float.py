@@ -1,8 +1,21 @@
 """Programs for float32 numbers packed as `sim/golden/packed_float.py` says: sums, products, codes.
 
-A fraction is used 128 times as large, 32 times where two are added: it ends below the top of a register.
+A fraction is used 128 times as large, 16 times where two are added: it ends below the top of a register.
 """
 
+from tq_hw.compiler.programs.float_sums import (
+    ADDEND_BITS,
+    added,
+    begin,
+    between,
+    cut,
+    goes_on,
+    leading,
+    of_result,
+    of_total,
+    sticky,
+    to_even,
+)
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -13,21 +26,18 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    set_to,
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
+from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 from tq_hw.sim.golden.soft_float import BIAS, FINE_BITS
 
 __all__ = ["codes_program", "fraction", "integer_program", "product_program", "reduce_program", "round_program",
-           "rounded", "sticky", "sum_program"]
+           "rounded", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
-#: The register of a sum of many.
-_TOTAL = 7
 #: Exponent of the last bit of the smallest numbers.
 _LEAST = -149
 _MORE = 6
@@ -46,40 +56,28 @@ def fraction(register: int, free: int, a: Uop, right: int) -> list[Uop]:
         to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
 
 
-def sticky(register: int, lost: int, free: int) -> list[Uop]:
-    """Make a register odd if it is even and something positive is lost."""
-    return [
-        to(lost, immediate_a(0), reg_b(lost), alu=Alu.LESS), to(free, reg_a(register), immediate(1), alu=Alu.AND),
-        to(lost, reg_a(free), reg_b(lost), alu=Alu.LESS), to(register, reg_a(register), reg_b(lost), alu=Alu.ADD)]
-
-
-def _leading(register: int, source: int) -> list[Uop]:
-    """Leading bits of a register that are equal to its sign, in another one."""
-    return [to(register, immediate_a(-1), reg_b(source), alu=Alu.SUB),
-            to(register, reg_a(register), reg_b(source), alu=Alu.MAX),
-            to(register, reg_a(register), alu=Alu.CLZ)]
+def _addend(exponent: int, register: int, free: int, a: Uop) -> list[Uop]:
+    """Bring operand a's exponent and its fraction, as `added` takes it, into registers."""
+    return [to(exponent, a, immediate(_EXPONENT), alu=Alu.AND), *fraction(register, free, a, _USED - ADDEND_BITS)]
 
 
 def rounded(*, is_small: bool) -> list[Uop]:
     """Round r5, 64 times a fraction of exponent r2, to 24 bits, halves to even, and pack it.
 
-    With `is_small` it may have bits below those of the smallest numbers. The last one has no destination.
+    Where it has no more than 24, it is even. With `is_small` it may have bits below those of the smallest numbers. The
+    last one has no destination.
     """
     # What is below the last bit of the smallest numbers goes, too.
-    small = [to(6, immediate_a(_LEAST - EXPONENT + _MORE), reg_b(2), alu=Alu.SUB),
-             to(4, reg_a(4), reg_b(6), alu=Alu.MAX), to(4, reg_a(4), immediate(31), alu=Alu.MIN)]
+    small = [to(6, immediate_a(_LEAST - EXPONENT + _MORE), reg_b(2), between(0, 31), alu=Alu.SUB),
+             to(4, reg_a(4), reg_b(6), alu=Alu.MAX)]
+    return [*leading(3, 5), *cut(4, 3), *(small if is_small else ()), to(6, immediate_a(31), reg_b(4), alu=Alu.SUB),
+            *to_even(5, 4, 6, 7), to(5, reg_a(5), reg_b(4), alu=Alu.SHL), *_packed()]
+
+
+def _packed() -> list[Uop]:
+    """Bring r5, 64 times a fraction of exponent r2, to the top and pack it; 0 has exponent 0."""
     return [
-        # r4: bits too many; sum - min(r4, 1) + the last bit that stays, rounded half up
-        *_leading(3, 5),
-        to(4, immediate_a(32 - FRACTION_BITS), reg_b(3), alu=Alu.SUB), to(4, reg_a(4), immediate(0), alu=Alu.MAX),
-        *(small if is_small else ()),
-        to(6, reg_a(4), immediate(1), alu=Alu.MIN),
-        to(7, reg_a(5), reg_b(4), alu=Alu.SAR), to(7, reg_a(7), reg_b(6), alu=Alu.AND),
-        to(7, reg_a(7), reg_b(6), alu=Alu.SUB), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
-        to(5, reg_a(5), reg_b(4), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
-        to(5, reg_a(5), reg_b(4), alu=Alu.SHL),
-        # To the top, and the exponent less by as much; 0 has exponent 0.
-        *_leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
+        *leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
         to(4, reg_a(5), immediate(0), shifted(9), alu=Alu.EQUAL),
         to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
         to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
@@ -97,41 +95,18 @@ def _given(uops: list[Uop], *, relu: bool) -> list[Uop]:
     return [*before, to(5, last), {**reg_a(5), **immediate(0), "alu": Alu.MAX, **OUT}]
 
 
-def _sum(a: Uop, b: Uop, *, difference: bool = False) -> list[Uop]:
-    """Add operands, or take b away, b from a register other than 2 to 6; it is read before r7 is written.
-
-    Both numbers are brought to the larger exponent; what one of them loses there is kept in the sum's last bit, as an
-    odd number, and rounded.
-    """
-    return [
-        # r2: the larger exponent; r0, r1: bits by which a and b are shifted; r3, r4: their fractions
-        *fraction(4, 6, b, 2),
-        to(1, b, immediate(_EXPONENT), alu=Alu.AND), to(0, a, immediate(_EXPONENT), alu=Alu.AND),
-        to(2, reg_a(0), reg_b(1), alu=Alu.MAX),
-        to(0, reg_a(2), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(31), alu=Alu.MIN),
-        to(1, reg_a(2), reg_b(1), alu=Alu.SUB), to(1, reg_a(1), immediate(31), alu=Alu.MIN),
-        to(2, reg_a(2), immediate(1), alu=Alu.ADD),
-        *fraction(3, 6, a, 2),
-        *([to(4, immediate_a(0), reg_b(4), alu=Alu.SUB)] if difference else ()),
-        # r5: the sum; r3: what both have lost
-        to(5, reg_a(3), reg_b(0), alu=Alu.SAR),
-        to(6, reg_a(5), reg_b(0), alu=Alu.SHL), to(3, reg_a(3), reg_b(6), alu=Alu.SUB),
-        to(6, reg_a(4), reg_b(1), alu=Alu.SAR), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        to(6, reg_a(6), reg_b(1), alu=Alu.SHL), to(4, reg_a(4), reg_b(6), alu=Alu.SUB),
-        to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
-        *sticky(5, 3, 4), *rounded(is_small=False)]
-
-
 def sum_program(*, difference: bool, relu: bool) -> list[Uop]:
     """Add packed streams A and B, or take B away from A."""
-    copied = to(1, immediate_a(0), STREAM_B, alu=Alu.ADD)
-    return [copied, *_given(_sum(STREAM_A, reg_a(1), difference=difference), relu=relu)]
+    return [
+        to(3, immediate_a(0), STREAM_B, alu=Alu.ADD), *_addend(6, 7, 1, reg_a(3)),
+        *([to(7, immediate_a(0), reg_b(7), alu=Alu.SUB)] if difference else ()), *_addend(0, 2, 1, STREAM_A),
+        *added(), *of_result(), *_given(_packed(), relu=relu)]
 
 
-def reduce_program() -> tuple[tuple[Uop, ...], tuple[Uop, ...], tuple[Uop, ...]]:
+def reduce_program() -> tuple[list[Uop], list[Uop], list[Uop]]:
     """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
-    *uops, last = _sum(STREAM_A, reg_a(_TOTAL))
-    return (set_to(_TOTAL, 0),), (*uops, to(_TOTAL, last)), ({**reg_a(_TOTAL), **OUT},)
+    *uops, last = _packed()
+    return begin(), [*_addend(0, 2, 1, STREAM_A), *added(), *goes_on()], [*of_total(), *uops, last | OUT]
 
 
 def product_program(*, relu: bool) -> list[Uop]:
@@ -149,12 +124,9 @@ def product_program(*, relu: bool) -> list[Uop]:
 def _fixed(register: int, left: int) -> list[Uop]:
     """The fraction in r6 in fixed point: shifted by the exponent in r0 and `left`, saturated or cut off."""
     return [
-        to(1, reg_a(0), immediate(left), alu=Alu.ADD),
-        to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(31), alu=Alu.MIN),
-        to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE),
-        to(1, immediate_a(0), reg_b(1), alu=Alu.SUB),
-        to(1, reg_a(1), immediate(0), alu=Alu.MAX), to(1, reg_a(1), immediate(31), alu=Alu.MIN),
-        to(register, reg_a(3), reg_b(1), alu=Alu.SAR)]
+        to(2, reg_a(0), immediate(left), between(0, 31), alu=Alu.ADD),
+        to(1, immediate_a(-left), reg_b(0), between(0, 31), alu=Alu.SUB),
+        to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE), to(register, reg_a(3), reg_b(1), alu=Alu.SAR)]
 
 
 def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
@@ -180,12 +152,18 @@ def integer_program() -> list[Uop]:
 def round_program() -> list[Uop]:
     """Stream A's numbers rounded to int16, halves away from zero; what is beyond ends at the last int16.
 
-    The number is a multiple of a quarter, odd where more of it is lost, so that it is no half where none was.
+    The number is a multiple of a quarter, odd where more of it is lost, so that it is no half where none was. Where
+    the output is int16 every clamp is one to int16, so bits are counted without.
     """
     left = EXPONENT - _USED + _HALVES
+
+    def bits(register: int) -> list[Uop]:
+        return [to(register, reg_a(register), immediate(0), alu=Alu.MAX),
+                to(register, reg_a(register), immediate(31), alu=Alu.MIN)]
     return [
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
-        *_fixed(5, left),
+        to(2, reg_a(0), immediate(left), alu=Alu.ADD), to(1, immediate_a(0), reg_b(2), alu=Alu.SUB),
+        *bits(2), *bits(1), to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE), to(5, reg_a(3), reg_b(1), alu=Alu.SAR),
         # r1: bits that are shifted out; r3 has what they are shifted out of.
         to(4, reg_a(5), reg_b(1), alu=Alu.SHL), to(3, reg_a(3), reg_b(4), alu=Alu.SUB),
         *sticky(5, 3, 4),

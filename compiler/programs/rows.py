@@ -7,6 +7,7 @@ brings it in pieces, `Columns` has a row in each lane.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tq_hw.compiler.programs.in_pairs import in_pairs
 from tq_hw.compiler.programs.row_parts import PROGRAMS, RowParts
 from tq_hw.compiler.programs.row_words import b_reg, once, reg, to
 from tq_hw.compiler.programs.words import Uop, immediate, immediate_a
@@ -71,7 +72,8 @@ def summand(parts: RowParts, reduced: bool) -> list[Uop]:
 
 def scalars_of(parts: RowParts) -> RowCode:
     """Return the program from the sum to what `apply` needs."""
-    return RowCode([*parts.scalars, *parts.step, *parts.finish], (len(parts.scalars), len(parts.step)), parts.repeats)
+    return RowCode([*in_pairs(parts.scalars), *in_pairs(parts.step), *in_pairs(parts.finish)],
+                   (len(parts.scalars), len(parts.step)), parts.repeats)
 
 
 def each_lane(uops: list[Uop]) -> list[Uop]:

@@ -11,8 +11,17 @@ from tq_hw.sim.executor.uop import evaluate, look_up
 def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None,
               int16: bool = False) -> np.ndarray:
     """Run a program on one or two streams of int32; `tables` has up to 512 entries; `int16` is what comes out."""
+    out = registers_after(uops, *streams, tables=tables, int16=int16)[1]
+    assert out is not None, "the program has no output"
+    return out
+
+
+def registers_after(uops: Sequence[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None,
+                    int16: bool = False,
+                    registers: Sequence[np.ndarray] = ()) -> tuple[list[np.ndarray], np.ndarray | None]:
+    """Return what is in the eight registers after a program, and its output, if there is one, which ends it."""
     count = len(streams[0])
-    registers, entries = [np.zeros(count, np.int32)] * 8, np.zeros(512, np.int32)
+    registers, entries = list(registers) or [np.zeros(count, np.int32)] * 8, np.zeros(512, np.int32)
     if tables is not None:
         entries[:len(tables)] = tables
     for uop in uops:
@@ -23,9 +32,9 @@ def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarr
             for at, name in enumerate("ab"))
         result = evaluate(fields, a_operand, b_operand, fields["immediate"], fields["shift"], int16_output=int16)
         if fields["destination"] == Destination.OUTPUT:
-            return result
+            return registers, result
         registers[fields["d_register"]] = result
-    raise AssertionError("the program has no output")
+    return registers, None
 
 
 def in_steps(steps: Sequence[tuple[list[dict[str, int]], tuple[int, ...]]], stream: np.ndarray,

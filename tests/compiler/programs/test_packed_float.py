@@ -1,11 +1,20 @@
 """Programs of packed float32: each result is the nearest float32 number, of numbers of all sizes."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from tests.compiler.programs.evaluated import evaluated
+from tests.compiler.programs.evaluated import evaluated, registers_after
+from tq_hw.compiler.programs.in_pairs import in_pairs
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
-from tq_hw.compiler.programs.packed_float import integer_program, product_program, round_program, sum_program
+from tq_hw.compiler.programs.packed_float import (
+    integer_program,
+    product_program,
+    reduce_program,
+    round_program,
+    sum_program,
+)
 from tq_hw.compiler.programs.packed_order import (
     extreme_program,
     float_program,
@@ -87,6 +96,23 @@ def test_sums(reach: tuple[int, int], relu: bool) -> None:
             for one, other in ((a, b), (b, a)):
                 want = one - other if is_difference else one + other
                 same(found(uops, one, other), np.maximum(want, np.float32(0)) if relu else want)
+
+
+@pytest.mark.parametrize("reach", [*REACHES, (-173, -140), (-2, 2)])
+@pytest.mark.parametrize("order", [list, in_pairs])
+def test_sums_of_many(reach: tuple[int, int], order: Callable[[list[dict[str, int]]], list[dict[str, int]]]) -> None:
+    """One after the other, each rounded; some end at 0 and go on."""
+    terms = [numbers(20 + at, *reach) for at in range(6)]
+    terms[3][::3], terms[5][::5] = -terms[2][::3], -sum(terms[:5], np.zeros(COUNT, np.float32))[::5]
+    before, body, after = map(order, reduce_program())
+    state, _ = registers_after(before, terms[0])
+    want = np.zeros(COUNT, np.float32)
+    for term in terms:
+        state, _ = registers_after(body, packed(term), registers=state)
+        want = want + term
+    made = registers_after(after, terms[0], registers=state)[1]
+    assert made is not None
+    same(made, want + np.float32(0))
 
 
 @pytest.mark.parametrize("reach", REACHES)
