@@ -21,6 +21,8 @@ __all__ = ["ZeroSigns"]
 
 #: The smallest float32 number that is not 0.
 _SMALLEST = 2.0**-149
+#: The smallest weight of a row or column, 1 less a float32 number below it.
+_LEAST_WEIGHT = 2.0**-24
 #: Operators whose result is never -0: sums begin with 0, powers, squares and logarithms from 1 on are not negative.
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOG", "LOGISTIC", "SOFTMAX", "ABS", "SQUARE",
           "SQUARED_DIFFERENCE")
@@ -64,7 +66,8 @@ class ZeroSigns:
         if maker.op in _CHOICES:
             return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
-                "MEAN": self._of_mean, "LEAKY_RELU": self._of_part, "LOG_SOFTMAX": self._of_difference}.get(maker.op)
+                "MEAN": self._of_mean, "RESIZE_BILINEAR": self._of_resize, "LEAKY_RELU": self._of_part,
+                "LOG_SOFTMAX": self._of_difference}.get(maker.op)
         return rule is None or rule(maker)
 
     def factors(self, index: int) -> list[int]:
@@ -122,6 +125,10 @@ class ZeroSigns:
     def _of_mean(self, op: Operator) -> bool:
         count = self._elements(op.inputs[0]) / max(1, self._elements(op.outputs[0]))
         return self._packing.packed(op.inputs[0]).low < 0 and self.unit(op.inputs[0]) / count < _SMALLEST
+
+    def _of_resize(self, op: Operator) -> bool:
+        """The first product is -0 alone where the number is, or where it is rounded to 0; its weights are positive."""
+        return self.may_be_negative(op.inputs[0]) or self.unit(op.inputs[0]) * _LEAST_WEIGHT**2 < _SMALLEST
 
     def _of_part(self, op: Operator) -> bool:
         source = op.inputs[0]

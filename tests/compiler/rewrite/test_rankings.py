@@ -11,6 +11,7 @@ from tq_hw.isa.config import load_config
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
@@ -125,14 +126,14 @@ def test_more_numbers_than_a_byte_has(build: Build, left: list[str], litert: Ora
     assert sorted(hold(data, inputs, litert)) == sorted([*left, "ARG_MIN"])
 
 
-def test_many_numbers_that_are_interpolated_are_refused() -> None:
-    b = ModelBuilder("many")
+def test_many_numbers_of_a_larger_image(litert: Oracle) -> None:
+    b, rng = ModelBuilder("many"), np.random.default_rng(2)
     larger = b.add("RESIZE_NEAREST_NEIGHBOR", [of_two_functions(b), number(b, [7, 8])], options={
         "align_corners": False, "half_pixel_centers": False})
     data = b.build(b.add("ARG_MAX", [larger, number(b, 3)]))
-    with pytest.raises(UnsupportedError, match=r"operator 2 \(SIN\): input 0, .* is float32 computed inside the model "
-                       r"\(operator 4 \(RESIZE_NEAREST_NEIGHBOR\) of float32 is not computed\); supported are"):
-        compile_model(parse_model(data, "many"), load_config("n16"))
+    inputs = [rng.integers(-128, 128, b.tensors[index].shape).astype(np.int8) for index in b.inputs]
+    found = execute(compile_model(parse_model(data, "many"), load_config("n16")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)
 
 
 def test_what_is_no_number_is_refused() -> None:

@@ -6,9 +6,9 @@ import pytest
 from tests.compiler.rewrite.test_comparisons import floats, hold
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 from tq_hw.sim.rtl.simulate import simulate
@@ -107,13 +107,12 @@ def test_a_mean_of_interpolated(litert: Oracle) -> None:
     hold(b.build(codes(b, mean, 0.01)), drawn(b), litert)
 
 
-def test_a_function_after_it_is_refused() -> None:
+def test_a_function_after_it_is_computed_by_itself(litert: Oracle) -> None:
     b = ModelBuilder("resize")
-    data = b.build(codes(b, b.add("ABS", [resized(b, floats(b, (1, 7, 9, 2), "int8", SCALE, 3), (14, 18))])))
-    with pytest.raises(UnsupportedError) as caught:
-        compile_model(parse_model(data, "resize"), load_config("n16"))
-    assert ("(operator 1 (RESIZE_BILINEAR): tensor 3 ('t3') is interpolated; of such numbers sums and RELU are "
-            "computed, and no other functions)") in str(caught.value)
+    made = b.add("ABS", [resized(b, floats(b, (1, 7, 9, 2), "int8", SCALE, 3), (14, 18))])
+    data, inputs = b.build(codes(b, made)), drawn(b)
+    found = execute(compile_model(parse_model(data, "resize"), load_config("n16")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(found, litert.run(data, inputs)[0], strict=True)
 
 
 @pytest.mark.parametrize(("size", "flags"), [((4, 6), "half_pixel"), ((5, 7), "corners")])
@@ -125,13 +124,10 @@ def test_the_circuit_gives_the_same(size: tuple[int, int], flags: str) -> None:
     np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
 
 
-def test_many_fractions_are_refused() -> None:
+def test_many_fractions_are_computed_one_by_one(litert: Oracle) -> None:
     b = ModelBuilder("resize")
-    x = floats(b, (1, 7, 9, 2), "int8", SCALE, 3)
-    data = b.build(codes(b, resized(b, x, (97, 101))))
-    with pytest.raises(UnsupportedError) as caught:
-        compile_model(parse_model(data, "resize"), load_config("n16"))
-    assert str(caught.value).startswith(
-        "operator 1 (RESIZE_BILINEAR): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 1 "
-        "(RESIZE_BILINEAR) from 7x9 to 97x101 has 97 different fractions of rows and 101 of columns, more than 160 "
-        "together; a factor of 2 or 4 without align_corners has few); supported are")
+    data = b.build(codes(b, resized(b, floats(b, (1, 7, 9, 2), "int8", SCALE, 3), (97, 101))))
+    inputs, compiled = drawn(b), compile_model(parse_model(data, "resize"), load_config("n16"))
+    np.testing.assert_array_equal(execute(compiled.program, inputs).outputs[0], litert.run(data, inputs)[0],
+                                  strict=True)
+    assert "PACKED_CODES" in {layer.op for layer in compiled.emitter.graph.layers}
