@@ -17,6 +17,7 @@ from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.signatures import (
     COMPARISONS,
     FLOAT_OPERATORS,
+    FLOAT_POOLS,
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
     FLOAT_ROWS,
@@ -30,8 +31,8 @@ __all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
 
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
-_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS, *MOVES,
-           "CUMSUM", "ADD_N")
+_INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS,
+           *MOVES, "CUMSUM", "ADD_N")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.island import ENTRIES, Island, label
 from tq_hw.compiler.rewrite.packed_elements import ELEMENTS
+from tq_hw.compiler.rewrite.packed_pools import POOLS
 from tq_hw.compiler.rewrite.packed_resizes import RESIZES
 from tq_hw.compiler.rewrite.packed_rows import ROWS
 from tq_hw.compiler.rewrite.packing import Packing
@@ -24,7 +25,7 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
-_ALL = ROWS | ELEMENTS | RESIZES
+_ALL = ROWS | ELEMENTS | RESIZES | POOLS
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:

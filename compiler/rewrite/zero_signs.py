@@ -15,7 +15,7 @@ from tq_hw.compiler.rewrite.packing import Packing
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.libm import Float32
-from tq_hw.sim.golden.registry import float_option
+from tq_hw.sim.golden.registry import float_option, int_option
 
 __all__ = ["ZeroSigns"]
 
@@ -27,11 +27,12 @@ _LEAST_WEIGHT = 2.0**-24
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "RSQRT", "EXP", "LOG", "LOGISTIC", "SOFTMAX", "ABS", "SQUARE",
           "SQUARED_DIFFERENCE")
 #: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
-_CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT")
+_CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
+            "MAX_POOL_2D")
 #: Operators whose result has the sign of what they read first, or of two together, and how many these are.
 _SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1}
 #: Operators whose results are multiples of the same number as what they read.
-_ALIKE = ("ADD", "SUB", "SUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS")
+_ALIKE = ("ADD", "SUB", "SUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS", "MAX_POOL_2D")
 
 
 class ZeroSigns:
@@ -67,7 +68,7 @@ class ZeroSigns:
             return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
                 "MEAN": self._of_mean, "RESIZE_BILINEAR": self._of_resize, "LEAKY_RELU": self._of_part,
-                "LOG_SOFTMAX": self._of_difference}.get(maker.op)
+                "LOG_SOFTMAX": self._of_difference, "AVERAGE_POOL_2D": self._of_pool}.get(maker.op)
         return rule is None or rule(maker)
 
     def factors(self, index: int) -> list[int]:
@@ -129,6 +130,10 @@ class ZeroSigns:
     def _of_resize(self, op: Operator) -> bool:
         """The first product is -0 alone where the number is, or where it is rounded to 0; its weights are positive."""
         return self.may_be_negative(op.inputs[0]) or self.unit(op.inputs[0]) * _LEAST_WEIGHT**2 < _SMALLEST
+
+    def _of_pool(self, op: Operator) -> bool:
+        count = int_option(op, "filter_height") * int_option(op, "filter_width")
+        return self._packing.packed(op.inputs[0]).low < 0 and self.unit(op.inputs[0]) / count < _SMALLEST
 
     def _of_part(self, op: Operator) -> bool:
         source = op.inputs[0]

@@ -16,6 +16,7 @@ from tq_hw.model.rules.signatures import (
     COMPARISONS,
     FLOAT_MOVES,
     FLOAT_OPERATORS,
+    FLOAT_POOLS,
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
     FLOAT_ROWS,
@@ -62,7 +63,7 @@ def _check_node(node: Node) -> None:
     if op not in SIGNATURES:
         return
     check_signature(node)
-    if op in (*FLOAT_REDUCTIONS, *FLOAT_ROWS, *COMPARISONS) and _is_float_move(node):
+    if op in (*FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_ROWS, *COMPARISONS) and _is_float_move(node):
         check_shapes(node)
         return
     if (found := constraint_not_empty(node)) is not None:
@@ -87,7 +88,8 @@ def _is_float(node: Node) -> bool:
 
 def _is_float_move(node: Node) -> bool:
     """Whether an operator moves, adds, multiplies, compares or ranks float32: all that it takes so then is."""
-    of_floats = (*FLOAT_MOVES, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *FLOAT_TOPS, *COMPARISONS, *RANKINGS)
+    of_floats = (*FLOAT_MOVES, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *FLOAT_TOPS, *COMPARISONS,
+                 *RANKINGS)
     return node.operator.op in of_floats and any(tensor.dtype == "float32" for tensor in node.inputs())
 
 

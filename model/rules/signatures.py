@@ -6,7 +6,7 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 
 from dataclasses import dataclass
 
-__all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS",
+__all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_POOLS",
            "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "FLOAT_TOPS", "KINDS", "MIXED_KINDS", "RANKINGS",
            "SIGNATURES", "Signature", "Slot"]
 
@@ -51,10 +51,13 @@ FLOAT_REDUCTIONS = ("MEAN", "SUM")
 FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
 
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
-FLOAT_COMPUTED = ("ABS", "ADD", "BATCH_MATMUL", "DIV", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC",
-                  "LOG_SOFTMAX", "MAXIMUM", "MEAN", "MINIMUM", "MUL", "NEG", "REDUCE_MAX", "REDUCE_MIN", "RELU",
-                  "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT",
-                  "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM")
+FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "DIV", "EXP", "HARD_SWISH", "LEAKY_RELU", "LOG",
+                  "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MUL", "NEG", "REDUCE_MAX",
+                  "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR",
+                  "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM")
+
+#: Pools that may be of float32 inside a model, and give float32 then.
+FLOAT_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
 
 #: Interpolations that may be of float32 inside a model, and give float32 then.
 FLOAT_RESIZES = ("RESIZE_BILINEAR",)

@@ -16,14 +16,14 @@ from tq_hw.sim.golden.libm import Float32, expf, expm1f, tanhf
 from tq_hw.sim.golden.libm_double import cosf, logf, powf, sinf
 from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
 
-__all__ = ["BINARY", "CUTOFF", "LEAST", "UNARY", "either"]
+__all__ = ["BINARY", "CUTOFF", "LEAST", "RANGES", "UNARY", "either"]
 
 _ZERO, _ONE, _THREE, _SIX = (np.float32(number) for number in (0, 1, 3, 6))
 #: Above it a LOGISTIC is 1, below -9 it is the exponential.
 CUTOFF, LEAST = np.float32(16.619047164916992188), np.float32(-9)
 #: What fused activations leave: no infinity.
 _MOST = float(np.finfo(np.float32).max)
-_RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
+RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 
 
 def _logistic(x: Float32) -> Float32:
@@ -99,7 +99,7 @@ def _float(op: Operator, inputs: Inputs) -> list[Array]:
                 raise ModelError("the kernel refuses a division by 0")
             result = BINARY[op.op](x, y)
             if "fused_activation_function" in op.options:
-                low, high = _RANGES[str_option(op, "fused_activation_function")]
+                low, high = RANGES[str_option(op, "fused_activation_function")]
                 result = np.clip(result, np.float32(low), np.float32(high))
     return [np.asarray(result, np.float32)]
 

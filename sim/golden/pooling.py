@@ -1,8 +1,9 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_NORMALIZATION.
 
-Sources: `integer_ops/pooling.h`, `pooling.cc`, `integer_ops/l2normalization.h`.
+Sources: `integer_ops/pooling.h`, `pooling.cc`, of float32 `reference/pooling.h`, `integer_ops/l2normalization.h`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +17,8 @@ from tq_hw.sim.golden.arith import (
     wrap_int32,
 )
 from tq_hw.sim.golden.fixedpoint import inv_sqrt
+from tq_hw.sim.golden.float32 import RANGES
+from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -52,12 +55,13 @@ class PoolParams:
 
 
 def params(op: Operator, subgraph: Subgraph) -> PoolParams:
-    """Derive the integers of an AVERAGE_POOL_2D or MAX_POOL_2D.
+    """Derive the integers of an AVERAGE_POOL_2D or MAX_POOL_2D; of float32 the limits are those of int8, and not used.
 
     Raises `UnsupportedError` when input and output are not quantized alike.
     """
-    tensor = require_dtype(op, subgraph, "int8", "int16")
-    require_same_quantization(op, subgraph, tolerance=1e-6)
+    tensor = require_dtype(op, subgraph, "int8", "int16", "float32")
+    if tensor.dtype != "float32":
+        require_same_quantization(op, subgraph, tolerance=1e-6)
     output = output_tensor(op, subgraph)
     require(len(tensor.shape) == 4, f"input must have 4 dimensions, found {tensor.shape}")
     filter_height, filter_width = int_option(op, "filter_height"), int_option(op, "filter_width")
@@ -70,14 +74,14 @@ def params(op: Operator, subgraph: Subgraph) -> PoolParams:
     require(min(rows.out_size, cols.out_size) >= 1,
             f"the filter {filter_height}x{filter_width} does not fit the input "
             f"{tensor.shape[1]}x{tensor.shape[2]}")
-    act_min, act_max = activation_range(str_option(op, "fused_activation_function"),
-                                        output.scale, output.zero_point, tensor.dtype)
+    act_min, act_max = (-128, 127) if tensor.dtype == "float32" else activation_range(
+        str_option(op, "fused_activation_function"), output.scale, output.zero_point, tensor.dtype)
     return PoolParams(rows.before, cols.before, rows.after, cols.after, rows.out_size,
                       cols.out_size, filter_height, filter_width, stride_h, stride_w,
                       act_min, act_max)
 
 
-def _windows(x: Array, p: PoolParams, fill: int) -> Array:
+def _windows(x: Array, p: PoolParams, fill: float) -> Array:
     """View [batch, out_height, out_width, channel, filter_height, filter_width] of padded `x`."""
     padded = np.pad(x, ((0, 0), (p.pad_top, p.pad_bottom), (p.pad_left, p.pad_right), (0, 0)),
                     constant_values=fill)
@@ -87,11 +91,30 @@ def _windows(x: Array, p: PoolParams, fill: int) -> Array:
     return view
 
 
+def _in_order(windows: Array, function: Callable[[Float32, Float32], Float32], first: float) -> Float32:
+    """One element of each window after the other, row by row."""
+    made: Float32 = np.full(windows.shape[:4], first, np.float32)
+    for row, col in np.ndindex(*windows.shape[4:]):
+        made = function(made, windows[..., row, col])
+    return made
+
+
+def _between(op: Operator, x: Float32) -> Float32:
+    low, high = RANGES[str_option(op, "fused_activation_function")]
+    return np.clip(x, np.float32(low), np.float32(high))
+
+
 @kernel("AVERAGE_POOL_2D")
 def average_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Mean of the raw values inside the image, half away from zero, zero points not involved."""
+    """Mean of the raw values inside the image, half away from zero, zero points not involved.
+
+    Of float32 they are added row by row, and the sum is divided.
+    """
     p = params(op, subgraph)
     x = value(inputs, 0)
+    if x.dtype == np.float32:
+        count = _windows(np.ones((1, *x.shape[1:3], 1), np.float32), p, 0).sum(axis=(4, 5))
+        return [_between(op, _in_order(_windows(x, p, 0), np.add, 0) / count)]
     acc = _windows(x.astype(np.int64), p, 0).sum(axis=(4, 5))
     inside = np.ones((1, *x.shape[1:3], 1), np.int64)
     count = _windows(inside, p, 0).sum(axis=(4, 5))
@@ -103,6 +126,10 @@ def average_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
 def max_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Largest raw value inside the image."""
     p, x = params(op, subgraph), value(inputs, 0)
+    if x.dtype == np.float32:
+        least = float(np.finfo(np.float32).min)
+        return [_between(op, _in_order(_windows(x, p, least), lambda one, other: np.where(one < other, other, one),
+                                       least))]
     return [narrow(_windows(x, p, np.iinfo(x.dtype).min).max(axis=(4, 5)), p.act_min, p.act_max, x.dtype.name)]
 
 
