@@ -1,4 +1,8 @@
-"""A number that is divided by the length of its vector is at most 1, though the length may be next to nothing."""
+"""What is divided by a length that is made of it has a bound, though the length may be next to nothing.
+
+A part of a vector is at most the vector's length; what is above the mean of n numbers is at most the root of n times
+their deviation, as in LayerNorm and GroupNorm.
+"""
 
 import math
 
@@ -7,12 +11,23 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
-__all__ = ["LEAST_LENGTH", "share_of_length"]
+__all__ = ["LEAST_LENGTH", "deviations", "share_of_length", "widened"]
 
 #: Lengths are at least this: the square of a number that is as large does not fall below the smallest float32.
 LEAST_LENGTH = 2.0**-60
 #: More than squares, sums, roots and quotients are rounded by.
 _ROUNDED = 1 + 2.0**-10
+#: By what an operation may be off, of its result.
+_ROUNDING = 2.0**-23
+_SMALL = 2.0**-120
+
+
+def widened(low: float, high: float, operations: int = 1) -> tuple[float, float]:
+    """Bounds of numbers that are rounded so often: what is rounded keeps its sign."""
+    more = (1 + _ROUNDING) ** (operations + 1)
+    low, high = (low * more if low < 0 else low / more), (high * more if high > 0 else high / more)
+    # The smallest numbers have fewer bits, or become 0.
+    return (0.0 if 0 < low < _SMALL else low), (0.0 if -_SMALL < high < 0 else high)
 
 
 def share_of_length(graph: Subject, op: Operator) -> float | None:
@@ -47,6 +62,97 @@ def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
     if list(graph.tensors[length].shape) != kept:
         return None
     return _ROUNDED * (math.sqrt(count) if total.op == "MEAN" else 1)
+
+
+def deviations(graph: Subject, op: Operator) -> float | None:
+    """Return what `op` makes at most, but for the rounding of what it adds; None where nothing is known.
+
+    It is `x * r - m * r` or that as a sum, m the mean of x and r RSQRT of the mean of the squares of `x - m`, to which
+    a constant may be added.
+    """
+    if op.op not in ("ADD", "SUB") or not is_plain(op):
+        return None
+    for scaled, shift in (op.inputs, op.inputs[::-1])[:1 + (op.op == "ADD")]:
+        product, mean = graph.maker(scaled), _shift(graph, shift, negative=op.op == "ADD")
+        if product is None or product.op != "MUL" or not is_plain(product) or mean is None:
+            continue
+        for vector, root in (product.inputs, product.inputs[::-1]):
+            count = _deviating(graph, vector, root, mean, shift)
+            if count is not None:
+                return _ROUNDED * math.sqrt(count)
+    return None
+
+
+def _shift(graph: Subject, index: int, *, negative: bool) -> tuple[int, int] | None:
+    """Return the mean and the root whose product, or what is opposite to it, is taken away."""
+    made = graph.maker(_single(graph, index))
+    if made is None or not is_plain(made):
+        return None
+    if negative and made.op == "SUB":
+        zero = graph.constant(made, 0)
+        return None if zero is None or zero.any() else _shift(graph, made.inputs[1], negative=False)
+    if made.op != "MUL":
+        return None
+    for one, other in (made.inputs, made.inputs[::-1]):
+        mean, root = _single(graph, one), _single(graph, other)
+        if negative:
+            opposite = graph.maker(mean)
+            sign = None if opposite is None or opposite.op != "MUL" else graph.constant(opposite, 1)
+            if opposite is None or sign is None or (sign != -1).any():
+                continue
+            mean = _single(graph, opposite.inputs[0])
+        if _is(graph, mean, "MEAN") and _is(graph, root, "RSQRT"):
+            return mean, root
+    return None
+
+
+def _deviating(graph: Subject, vector: int, root: int, shift: tuple[int, int], shifted: int) -> int | None:
+    """Return how many numbers the mean is of, if it and the root are what they must be for this vector."""
+    mean, single = shift
+    rooted, made = graph.maker(single), graph.maker(mean)
+    variance = None if rooted is None else graph.maker(_without_more(graph, rooted.inputs[0]))
+    if _single(graph, root) != single or variance is None or made is None or variance.op != "MEAN":
+        return None
+    along, around = (graph.constant(each, 1) for each in (made, variance))
+    base, square = made.inputs[0], graph.maker(variance.inputs[0])
+    apart = None if square is None else _difference(graph, square)
+    if (along is None or around is None or along.tolist() != around.tolist() or apart is None
+            or (apart[0], _single(graph, apart[1])) != (base, mean)
+            or _in_order(graph, base) != _in_order(graph, vector)):
+        return None
+    count = math.prod(graph.tensors[base].shape) // max(1, math.prod(graph.tensors[mean].shape))
+    if count == math.prod(graph.tensors[base].shape):
+        return count
+    kept = list(graph.tensors[vector].shape)
+    for axis in axes(along, len(kept)):
+        kept[axis] = 1
+    same = graph.tensors[base].shape == graph.tensors[vector].shape
+    spread = (root, shifted, apart[1])
+    return count if same and all(list(graph.tensors[each].shape) == kept for each in spread) else None
+
+
+def _difference(graph: Subject, square: Operator) -> tuple[int, int] | None:
+    """Return the two tensors of which it is the squared difference."""
+    made: Operator | None = square
+    if square.op == "SQUARE" or (square.op == "MUL" and square.inputs[0] == square.inputs[1]):
+        made = graph.maker(square.inputs[0])
+    elif square.op != "SQUARED_DIFFERENCE":
+        return None
+    if made is None or made.op not in ("SUB", "SQUARED_DIFFERENCE") or not (is_plain(made) and is_plain(square)):
+        return None
+    return made.inputs[0], made.inputs[1]
+
+
+def _is(graph: Subject, index: int, name: str) -> bool:
+    maker = graph.maker(index)
+    return maker is not None and maker.op == name
+
+
+def _single(graph: Subject, index: int) -> int:
+    """Return the tensor whose numbers these are, in the same order, each once or more."""
+    while (maker := graph.maker(index := _in_order(graph, index))) is not None and maker.op == "BROADCAST_TO":
+        index = maker.inputs[0]
+    return index
 
 
 def _in_order(graph: Subject, index: int) -> int:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, share_of_length
+from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, deviations, share_of_length, widened
 from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
 from tq_hw.compiler.rewrite.island import Island, label
@@ -29,9 +29,6 @@ _NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 _BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV": "PACKED_DIV"}
-#: By what an operation may be off, of its result.
-_ROUNDING = 2.0**-23
-_SMALL = 2.0**-120
 #: e^x is 0 below minus this.
 _MOST_BELOW = 200.0
 
@@ -146,9 +143,14 @@ class Packing:
         return Packed(made, low, high)
 
     def of_two(self, op: Operator) -> Packed:
-        """Add numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length."""
+        """Add numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length, a deviation a part of all."""
         one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
         made, most = self.binary(op, op.op, one, other, self.graph.output(op)), share_of_length(self.graph, op)
+        apart = deviations(self.graph, op)
+        if apart is not None:
+            # Both have been rounded before.
+            most = apart + 2**-20 * max(-one.low, one.high, -other.low, other.high)
+            return replace(made, low=max(made.low, -most), high=min(made.high, most))
         is_long = other.low >= LEAST_LENGTH if op.op == "DIV" else max(one.high, other.high) <= 1 / LEAST_LENGTH
         if most is None or not is_long:
             return made
@@ -164,7 +166,7 @@ class Packing:
                 "SUB": (one.low - other.high, one.high - other.low)}.get(name) or [
                     left / right if name == "DIV" else left * right
                     for left in (one.low, one.high) for right in (other.low, other.high)]
-        bounds = _widened(min(ends), max(ends))
+        bounds = widened(min(ends), max(ends))
         if name == "MUL" and one is other:
             bounds = 0.0 if one.low <= 0 <= one.high else bounds[0], bounds[1]
         if relu:
@@ -184,7 +186,7 @@ class Packing:
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:
         """Add sums of `count` numbers over axes, one after the other."""
-        bounds = _widened(count * part.low, count * part.high, count)
+        bounds = widened(count * part.low, count * part.high, count)
         return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
                         {"keep_dims": keep_dims})
 
@@ -203,7 +205,7 @@ class Packing:
             raise UnsupportedError(f"{label(self.graph.input(op))} may be {'0 or ' * (op.op == 'RSQRT')}negative")
         low, high = math.sqrt(source.low), math.sqrt(source.high)
         bounds = (1 / high, 1 / low) if op.op == "RSQRT" else (low, high)
-        return self.add(op, f"PACKED_{op.op}", (source.index,), tensor, _widened(*bounds, 2))
+        return self.add(op, f"PACKED_{op.op}", (source.index,), tensor, widened(*bounds, 2))
 
     def power(self, op: Operator, part: Packed, like: Tensor) -> Packed:
         """Add e^x."""
@@ -211,7 +213,7 @@ class Packing:
             raise UnsupportedError(f"operator {op.index} ({op.op}) is e^x of what may be {part.high:.3g}, more than "
                                    f"{MOST_POWER}")
         # A rounding more, as the library's error is a bit more than half of the last bit.
-        bounds = _widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
+        bounds = widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
         return self.add(op, "PACKED_EXP", (part.index,), like, bounds)
 
     def positive(self, op: Operator, part: Packed, like: Tensor) -> Packed:
@@ -243,14 +245,6 @@ def plain(op: Operator) -> Operator:
 
 def _like(tensor: Tensor) -> Tensor:
     return Tensor(0, tensor.name, "int32", tensor.shape)
-
-
-def _widened(low: float, high: float, operations: int = 1) -> tuple[float, float]:
-    """Bounds of numbers that are rounded so often: what is rounded keeps its sign."""
-    more = (1 + _ROUNDING) ** (operations + 1)
-    low, high = (low * more if low < 0 else low / more), (high * more if high > 0 else high / more)
-    # The smallest numbers have fewer bits, or become 0.
-    return (0.0 if 0 < low < _SMALL else low), (0.0 if -_SMALL < high < 0 else high)
 
 
 def _checked(tensor: Tensor, low: float, high: float) -> tuple[float, float]:

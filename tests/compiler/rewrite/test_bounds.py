@@ -1,4 +1,4 @@
-"""Numbers that are divided by the length of their vector, and divisors of int16."""
+"""Numbers that are divided by the length of their vector or its deviation, and divisors of int16."""
 
 import math
 from collections.abc import Callable
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.compiler.rewrite.test_packed_floats import codes, floats, hold, number, real
-from tq_hw.compiler.rewrite.bounds import share_of_length
+from tq_hw.compiler.rewrite.bounds import deviations, share_of_length
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.graph import Operator
@@ -90,6 +90,82 @@ def test_what_is_no_length(change: Callable[[ModelBuilder, int], int], request: 
     b = ModelBuilder("norm")
     found = share_of_length(*last(ended(b, change(b, vector(b)))))
     assert (found is not None) == ("right" in request.node.callspec.id)
+
+
+def mean_of(b: ModelBuilder, x: int, axis: int = 2) -> int:
+    shape = [1 if at == axis else size for at, size in enumerate(SHAPE)]
+    return b.add("MEAN", [x, number(b, [axis])], shape=tuple(shape), options={"keep_dims": True})
+
+
+def root_of(b: ModelBuilder, x: int, mean: int, axis: int = 2, more: float = 1e-6) -> int:
+    apart = b.add("SQUARED_DIFFERENCE", [x, mean], shape=SHAPE)
+    return b.add("RSQRT", [b.add("ADD", [mean_of(b, apart, axis), floats(b, more)])])
+
+
+def as_sum(b: ModelBuilder, x: int) -> int:
+    """As litert-torch lowers nn.LayerNorm."""
+    mean = mean_of(b, x)
+    root = root_of(b, x, mean)
+    return b.add("ADD", [b.add("MUL", [x, root]), b.add("SUB", [floats(b, 0), b.add("MUL", [root, mean])])])
+
+
+def as_difference(b: ModelBuilder, x: int) -> int:
+    mean = mean_of(b, x)
+    root = root_of(b, x, mean)
+    return b.add("SUB", [b.add("MUL", [root, x]), b.add("MUL", [mean, root])])
+
+
+def of_one_group(b: ModelBuilder, x: int) -> int:
+    """As litert-torch lowers nn.GroupNorm: another shape, squares by MUL, the mean times -1, all spread."""
+    flat = b.add("RESHAPE", [x, number(b, [1, 1, 24])], shape=(1, 1, 24))
+    mean = b.add("MEAN", [flat, number(b, [1, 2])], shape=(1, 1, 1), options={"keep_dims": True})
+    apart = b.add("SUB", [flat, mean], shape=(1, 1, 24))
+    total = b.add("MEAN", [b.add("MUL", [apart, apart]), number(b, [1, 2])], shape=(1, 1, 1),
+                  options={"keep_dims": True})
+    root = b.add("RSQRT", [b.add("ADD", [total, floats(b, 1e-6)])])
+    shift = b.add("MUL", [b.add("MUL", [mean, floats(b, -1)]), root])
+    root, shift = (b.add("BROADCAST_TO", [each, number(b, [1, 4, 1])], shape=(1, 4, 1)) for each in (root, shift))
+    return b.add("ADD", [b.add("MUL", [x, root]), shift])
+
+
+NORMS = {"sum": (as_sum, 6), "difference": (as_difference, 6), "group": (of_one_group, 24)}
+
+
+@pytest.mark.parametrize("name", NORMS)
+def test_a_deviation_is_a_part_of_all(name: str, litert: Oracle) -> None:
+    """Twelve of them, each of what the one before was added to: bounds that multiply would not end."""
+    norm, count = NORMS[name]
+    b = ModelBuilder("norm")
+    x = vector(b)
+    for _ in range(12):
+        x = b.add("ADD", [x, norm(b, x)])
+    data = ended(b, b.add("MUL", [norm(b, x), floats(b, 0.9)]))
+    main = parse_model(data, "norm").main
+    found = deviations(Subject(main), main.operators[-3])
+    assert found is not None
+    assert math.sqrt(count) < found < math.sqrt(count) * 1.01
+    hold(litert, data, "n8")
+
+
+def less(b: ModelBuilder, x: int) -> int:
+    return b.add("MUL", [x, floats(b, 0.1)])
+
+
+@pytest.mark.parametrize("change", [
+    lambda b, x: (mean_of(b, x), root_of(b, x, mean_of(b, x))),
+    lambda b, x: (mean := mean_of(b, x, 1), root_of(b, x, mean)),
+    lambda b, x: (mean := mean_of(b, x), root_of(b, less(b, x), mean)),
+    lambda b, x: (mean := mean_of(b, x), root_of(b, x, mean, more=-1.0)),
+    lambda b, x: (mean := mean_of(b, x), root_of(b, x, mean, 1)),
+    lambda b, x: (mean := mean_of(b, less(b, x)), root_of(b, x, mean)),
+    lambda b, x: (mean := mean_of(b, x), b.add("SQRT", [root_of(b, x, mean)])),
+], ids=["two means", "another axis", "of less", "less", "of other rows", "mean of less", "no root"])
+def test_what_is_no_deviation(change: Callable[[ModelBuilder, int], tuple[int, int]]) -> None:
+    b = ModelBuilder("norm")
+    x = vector(b)
+    mean, root = change(b, x)
+    made = b.add("SUB", [b.add("MUL", [x, root], shape=SHAPE), b.add("MUL", [root, mean])], shape=SHAPE)
+    assert deviations(*last(ended(b, made))) is None
 
 
 def test_a_divisor_of_int16_that_is_positive(litert: Oracle) -> None:
