@@ -14,6 +14,7 @@ from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, deviations, share_of_len
 from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
 from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.part_bounds import part_bounds
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
@@ -221,6 +222,10 @@ class Packing:
         zero = self.graph.add_constant(np.zeros((), np.int32))
         return self.add(op, "MAXIMUM", (part.index, zero), like, (max(part.low, 0), max(part.high, 0)))
 
+    def _bounds(self, index: int) -> tuple[float, float]:
+        part = self.packed(index)
+        return part.low, part.high
+
     def _moved(self, index: int, op: Operator) -> Packed:
         inputs, parts = list(op.inputs), []
         for position in moved(self.graph, op):
@@ -228,6 +233,8 @@ class Packing:
             inputs[position] = parts[-1].index
         zeros = [0.0] * (op.op in _PADS)
         low, high = min([*(part.low for part in parts), *zeros]), max([*(part.high for part in parts), *zeros])
+        if (some := part_bounds(self.graph, op, self._bounds)) is not None:
+            low, high = max(low, some[0]), min(high, some[1])
         outputs = [self.graph.add_tensor(_like(self.graph.tensors[each])) for each in op.outputs]
         self.new.append(changed(op, inputs=inputs, outputs=outputs))
         self._known |= {old: Packed(new, low, high) for old, new in zip(op.outputs, outputs, strict=True)}
