@@ -15,12 +15,12 @@ from tq_hw.sim.golden.packed_float import MOST_LOG, keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 from tq_hw.sim.golden.signs import least_number
 
-__all__ = ["CLAMPS", "ELEMENTS", "between", "logarithm"]
+__all__ = ["ELEMENTS", "fused", "logarithm"]
 
 #: By what a logarithm may be off.
 _MORE = 1 + 2.0**-22
 #: Numbers between which an activation keeps them.
-CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
+_CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
 def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
@@ -29,8 +29,7 @@ def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, leas
                        (choose(one.low, other.low), choose(one.high, other.high)))
 
 
-def between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
-    """Add what keeps numbers between two."""
+def _between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
     part = _extreme(packing, op, part, packing.number(low), least=False)
     return _extreme(packing, op, part, packing.number(high), least=True)
 
@@ -40,22 +39,29 @@ def _of_two(packing: Packing, op: Operator) -> Packed:
     return _extreme(packing, op, one, other, least=op.op == "MINIMUM")
 
 
-def _fused(packing: Packing, op: Operator) -> Packed:
+def _of_two_fused(packing: Packing, op: Operator) -> Packed:
     """ADD, SUB, MUL and DIV, and what is fused into them."""
     name = str_option(op, "fused_activation_function") if "fused_activation_function" in op.options else "NONE"
     if name == "NONE" or (name == "RELU" and op.op != "DIV"):
         return packing.of_two(op)
-    if name not in ("RELU", *CLAMPS):
-        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
-                               f"{', '.join(CLAMPS)}")
-    made = packing.of_two(plain(op))
+    return fused(packing, op, packing.of_two(plain(op)))
+
+
+def fused(packing: Packing, op: Operator, made: Packed) -> Packed:
+    """Add the activation that is fused into an operator to what the operator makes."""
+    name = str_option(op, "fused_activation_function")
+    if name == "NONE":
+        return made
     if name == "RELU":
         return packing.positive(op, made, packing.graph.output(op))
-    return between(packing, op, made, *CLAMPS[name])
+    if name not in _CLAMPS:
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
+                               f"{', '.join(_CLAMPS)}")
+    return _between(packing, op, made, *_CLAMPS[name])
 
 
 def _clamped(packing: Packing, op: Operator) -> Packed:
-    return between(packing, op, packing.packed(op.inputs[0]), *CLAMPS[op.op])
+    return _between(packing, op, packing.packed(op.inputs[0]), *_CLAMPS[op.op])
 
 
 def _negative(packing: Packing, op: Operator) -> Packed:
@@ -82,7 +88,7 @@ def _leaky(packing: Packing, op: Operator) -> Packed:
 def _hard_swish(packing: Packing, op: Operator) -> Packed:
     like, part = packing.graph.output(op), packing.packed(op.inputs[0])
     moved = packing.binary(plain(op), "ADD", part, packing.number(3), like)
-    made = packing.binary(plain(op), "MUL", part, between(packing, op, moved, 0, 6), like)
+    made = packing.binary(plain(op), "MUL", part, _between(packing, op, moved, 0, 6), like)
     return packing.binary(plain(op), "DIV", made, packing.number(6), like)
 
 
@@ -120,7 +126,7 @@ def _logistic(packing: Packing, op: Operator) -> Packed:
     """1 / (1 + e^-x); above a limit 1, below another one e^x."""
     like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), packing.number(1)
     least, cutoff = float(LEAST), float(CUTOFF)
-    middle = between(packing, op, part, least, cutoff)
+    middle = _between(packing, op, part, least, cutoff)
     power = packing.power(op, packing.binary(plain(op), "SUB", packing.number(0), middle, like), like)
     made = packing.binary(plain(op), "DIV", one, packing.binary(plain(op), "ADD", one, power, like), like)
     if part.high > cutoff:
@@ -161,7 +167,7 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
 
 
 ELEMENTS: dict[str, Rows] = {
-    "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _fused),
-    "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
+    "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _of_two_fused),
+    "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
     "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm, "LOGISTIC": _logistic,
     "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

@@ -4,14 +4,13 @@ import itertools
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.packed_elements import CLAMPS, between
+from tq_hw.compiler.rewrite.packed_elements import fused
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.sim.golden.arith import INT32_MIN
 from tq_hw.sim.golden.packed_float import packed
 from tq_hw.sim.golden.pooling import PoolParams, params
-from tq_hw.sim.golden.registry import str_option
 
 __all__ = ["POOLS"]
 
@@ -46,18 +45,6 @@ def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int
     return packing.add(op, "PACK", taps, like, bounds, {"axis": 0, "values_count": count}).index, like
 
 
-def _fused(packing: Packing, op: Operator, made: Packed) -> Packed:
-    name = str_option(op, "fused_activation_function")
-    if name == "NONE":
-        return made
-    if name == "RELU":
-        return packing.positive(op, made, packing.graph.output(op))
-    if name not in CLAMPS:
-        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
-                               f"{', '.join(CLAMPS)}")
-    return between(packing, op, made, *CLAMPS[name])
-
-
 def _average(packing: Packing, op: Operator) -> Packed:
     """Sums from 0 on, divided by how many elements of a window are inside the image."""
     graph, part, output = packing.graph, packing.packed(op.inputs[0]), packing.graph.output(op)
@@ -73,7 +60,7 @@ def _average(packing: Packing, op: Operator) -> Packed:
     counts = windows[::p.stride_h, ::p.stride_w][:p.out_height, :p.out_width].sum(axis=(2, 3))[..., None]
     divisor = packing.number(float(counts.max())) if (counts == counts.max()).all() else Packed(
         graph.add_constant(packed(counts)), float(counts.min()), float(counts.max()))
-    return _fused(packing, op, packing.binary(plain(op), "DIV", total, divisor, output))
+    return fused(packing, op, packing.binary(plain(op), "DIV", total, divisor, output))
 
 
 def _largest(packing: Packing, op: Operator) -> Packed:
@@ -82,7 +69,7 @@ def _largest(packing: Packing, op: Operator) -> Packed:
     taps, _ = _taps(packing, op, params(op, graph.subgraph), keys, INT32_MIN)
     along = graph.add_constant(np.array([0], np.int32))
     most = packing.add(op, "REDUCE_MAX", (taps, along), output, (part.low, part.high), {"keep_dims": False})
-    return _fused(packing, op, packing.add(op, "PACKED_OF_KEY", (most.index,), output, (part.low, part.high)))
+    return fused(packing, op, packing.add(op, "PACKED_OF_KEY", (most.index,), output, (part.low, part.high)))
 
 
 POOLS: dict[str, Rows] = {"AVERAGE_POOL_2D": _average, "MAX_POOL_2D": _largest}

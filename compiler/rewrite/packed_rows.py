@@ -1,11 +1,12 @@
-"""SOFTMAX, LOG_SOFTMAX and BATCH_MATMUL of packed numbers, as attention in float32 has them."""
+"""SOFTMAX, LOG_SOFTMAX, BATCH_MATMUL and FULLY_CONNECTED of packed numbers, as attention in float32 has them."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.packed_elements import logarithm
+from tq_hw.compiler.rewrite.packed_elements import fused, logarithm
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
@@ -13,7 +14,7 @@ from tq_hw.sim.golden.registry import bool_option, float_option
 
 __all__ = ["ROWS"]
 
-#: Products of a BATCH_MATMUL, each of which lies in memory.
+#: Products of matrices, each of which lies in memory.
 _MOST_PRODUCTS = 1 << 22
 
 
@@ -57,32 +58,59 @@ def _log_softmax(packing: Packing, op: Operator) -> Packed:
     return packing.binary(plain(op), "SUB", less, logs, packing.graph.output(op))
 
 
-def _product(packing: Packing, op: Operator) -> Packed:
-    """All products at once, and sums of those of a row and a column, in order."""
-    graph, output = packing.graph, packing.graph.output(op)
-    sides = []
-    for position, name in enumerate(("adj_x", "adj_y")):
-        tensor = graph.input(op, position)
-        rank = len(tensor.shape)
+def _moved(packing: Packing, op: Operator, part: Packed, name: str, argument: Sequence[int], like: Tensor) -> Packed:
+    constant = packing.graph.add_constant(np.array(argument, np.int32))
+    return packing.add(op, name, (part.index, constant), like, (part.low, part.high))
+
+
+def _multiplied(packing: Packing, op: Operator, sides: Sequence[tuple[Packed, Sequence[int], int]],
+                output: Tensor) -> Packed:
+    """All products at once, and sums of those of a row and a column, in order.
+
+    A side is a matrix, or several, their shape, and the axis that both have.
+    """
+    found = []
+    for position, (part, dims, depth) in enumerate(sides):
         # The depth comes first: it is the first matrix's columns and the second one's rows.
-        depth = rank - 1 - (position + bool_option(op, name)) % 2
-        order = [depth, *(axis for axis in range(rank) if axis != depth)]
-        turned = [tensor.shape[axis] for axis in order]
-        ones = [1] * (len(output.shape) - rank)
+        order = [depth, *(axis for axis in range(len(dims)) if axis != depth)]
+        turned = [dims[axis] for axis in order]
+        ones = [1] * (len(output.shape) - len(dims))
         shape = [turned[0], *ones, *turned[1:-1], *([turned[-1], 1] if position == 0 else [1, turned[-1]])]
-        part = packing.packed(tensor.index)
         for kind, argument, size in (("TRANSPOSE", order, turned), ("RESHAPE", shape, shape)):
-            constant = graph.add_constant(np.array(argument, np.int32))
-            part = packing.add(op, kind, (part.index, constant), Tensor(0, tensor.name, "int32", tuple(size)),
-                               (part.low, part.high))
-        sides.append(part)
+            part = _moved(packing, op, part, kind, argument, Tensor(0, output.name, "int32", tuple(size)))
+        found.append(part)
     count = turned[0]
     if count * math.prod(output.shape) > _MOST_PRODUCTS:
-        raise UnsupportedError(f"operator {op.index} (BATCH_MATMUL) has {count * math.prod(output.shape)} products, of "
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has {count * math.prod(output.shape)} products, of "
                                f"float32 at most {_MOST_PRODUCTS} are computed")
     like = Tensor(0, output.name, "float32", (count, *output.shape))
-    return packing.summed(op, packing.binary(op, "MUL", sides[0], sides[1], like), count, np.array([0], np.int32),
-                          output, keep_dims=False)
+    return packing.summed(op, packing.binary(plain(op), "MUL", found[0], found[1], like), count,
+                          np.array([0], np.int32), output, keep_dims=False)
 
 
-ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "BATCH_MATMUL": _product}
+def _product(packing: Packing, op: Operator) -> Packed:
+    graph, sides = packing.graph, []
+    for position, name in enumerate(("adj_x", "adj_y")):
+        tensor = graph.input(op, position)
+        depth = len(tensor.shape) - 1 - (position + bool_option(op, name)) % 2
+        sides.append((packing.packed(tensor.index), tensor.shape, depth))
+    return _multiplied(packing, op, sides, graph.output(op))
+
+
+def _dense(packing: Packing, op: Operator) -> Packed:
+    """Rows times the rows of a computed matrix, as attention of one head has it; then a bias."""
+    graph, output = packing.graph, packing.graph.output(op)
+    units, depth = graph.input(op, 1).shape
+    rows = math.prod(graph.input(op).shape) // depth
+    flat = Tensor(0, output.name, "int32", (rows, depth))
+    source = _moved(packing, op, packing.packed(op.inputs[0]), "RESHAPE", flat.shape, flat)
+    sides = [(source, flat.shape, 1), (packing.packed(op.inputs[1]), (units, depth), 1)]
+    made = _multiplied(packing, op, sides, Tensor(0, output.name, "float32", (rows, units)))
+    made = _moved(packing, op, made, "RESHAPE", output.shape, output)
+    if len(op.inputs) > 2 and op.inputs[2] >= 0:
+        made = packing.binary(plain(op), "ADD", made, packing.packed(op.inputs[2]), output)
+    return fused(packing, op, made)
+
+
+ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "BATCH_MATMUL": _product,
+                         "FULLY_CONNECTED": _dense}

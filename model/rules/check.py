@@ -17,6 +17,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_MOVES,
     FLOAT_OPERATORS,
     FLOAT_POOLS,
+    FLOAT_PRODUCTS,
     FLOAT_REDUCTIONS,
     FLOAT_RESIZES,
     FLOAT_ROWS,
@@ -63,7 +64,7 @@ def _check_node(node: Node) -> None:
     if op not in SIGNATURES:
         return
     check_signature(node)
-    if op in (*FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_ROWS, *COMPARISONS) and _is_float_move(node):
+    if op in (*FLOAT_POOLS, *FLOAT_PRODUCTS, *FLOAT_REDUCTIONS, *FLOAT_ROWS, *COMPARISONS) and _is_float_move(node):
         check_shapes(node)
         return
     if (found := constraint_not_empty(node)) is not None:
@@ -90,12 +91,20 @@ def _is_float_move(node: Node) -> bool:
     """Whether an operator moves, adds, multiplies, compares or ranks float32: all that it takes so then is."""
     of_floats = (*FLOAT_MOVES, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *FLOAT_TOPS, *COMPARISONS,
                  *RANKINGS)
-    return node.operator.op in of_floats and any(tensor.dtype == "float32" for tensor in node.inputs())
+    return (node.operator.op in of_floats and any(tensor.dtype == "float32" for tensor in node.inputs())
+            or _is_float_product(node))
+
+
+def _is_float_product(node: Node) -> bool:
+    """Whether an operator multiplies float32 with a matrix of float32 that the model computes."""
+    return node.operator.op in FLOAT_PRODUCTS and len(node.operator.inputs) > 1 and all(
+        index >= 0 and node.tensors[index].dtype == "float32" and node.tensors[index].data is None
+        for index in node.operator.inputs[:2])
 
 
 def _of_floats(signature: Signature) -> Signature:
     def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, kind="f32") if slot.kind == "data" or slot.kind in (*ACTIVATION_KINDS, *MIXED_KINDS)
+        return tuple(replace(slot, kind="f32") if slot.kind in ("data", *ACTIVATION_KINDS, *MIXED_KINDS, "w8", "bias")
                      else slot
                      for slot in slots)
 

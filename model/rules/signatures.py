@@ -7,8 +7,8 @@ out), `+` one or more of a kind. Operators without a signature have no rules her
 from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_POOLS",
-           "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "FLOAT_TOPS", "KINDS", "MIXED_KINDS", "RANKINGS",
-           "SIGNATURES", "Signature", "Slot"]
+           "FLOAT_PRODUCTS", "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "FLOAT_TOPS", "KINDS", "MIXED_KINDS",
+           "RANKINGS", "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; what else kinds of `MIXED_KINDS` have
 #: has neither. Where all is known, what begins with q8 or q32 is an integer of either width.
@@ -58,6 +58,9 @@ FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "DIV", "EXP",
 
 #: Pools that may be of float32 inside a model, and give float32 then.
 FLOAT_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+
+#: Products with a matrix that may be of float32 inside a model if that is computed, and give float32 then.
+FLOAT_PRODUCTS = ("FULLY_CONNECTED",)
 
 #: Interpolations that may be of float32 inside a model, and give float32 then.
 FLOAT_RESIZES = ("RESIZE_BILINEAR",)

@@ -17,6 +17,8 @@ from tq_hw.sim.golden.arith import (
     dtype_range,
     quantize_multiplier,
 )
+from tq_hw.sim.golden.float32 import RANGES
+from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.mac import (
     MacParams,
     activation_type,
@@ -115,9 +117,25 @@ def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams
     return p.summed(acc.reshape(shape))
 
 
+def _in_order(lhs: Float32, rhs: Float32) -> Float32:
+    """Product of matrices of float32: one product after the other is added to 0."""
+    total: Float32 = np.zeros((*np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1]),
+                              np.float32)
+    for at in range(lhs.shape[-1]):
+        total = total + lhs[..., at:at + 1] * rhs[..., at:at + 1, :]
+    return total
+
+
 @kernel("FULLY_CONNECTED")
 def fully_connected(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Product of int8 or int16 with a weight matrix [units, depth], bias, fused activation."""
+    """Product of int8, int16 or float32 with a weight matrix [units, depth], bias, fused activation."""
+    if value(inputs, 0).dtype == np.float32:
+        weights, target = value(inputs, 1), output_tensor(op, subgraph)
+        made = _in_order(value(inputs, 0).reshape(-1, weights.shape[1]), weights.T)
+        if len(inputs) > 2 and inputs[2] is not None:
+            made = made + value(inputs, 2)
+        low, high = RANGES[str_option(op, "fused_activation_function")]
+        return [np.clip(made, np.float32(low), np.float32(high)).reshape(target.shape)]
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]
 
@@ -128,10 +146,6 @@ def batch_matmul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
     if value(inputs, 0).dtype == np.float32:
         lhs, rhs = (np.swapaxes(value(inputs, at), -1, -2) if bool_option(op, name) else value(inputs, at)
                     for at, name in enumerate(("adj_x", "adj_y")))
-        total = np.zeros((*np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1]),
-                         np.float32)
-        for at in range(lhs.shape[-1]):
-            total = total + lhs[..., at:at + 1] * rhs[..., at:at + 1, :]
-        return [total]
+        return [_in_order(lhs, rhs)]
     p = params(op, subgraph)
     return [requantize(accumulate(op, subgraph, inputs, p), p)]
