@@ -74,7 +74,7 @@ def deviations(graph: Subject, op: Operator) -> float | None:
         return None
     for scaled, shift in (op.inputs, op.inputs[::-1])[:1 + (op.op == "ADD")]:
         product, mean = graph.maker(scaled), _shift(graph, shift, negative=op.op == "ADD")
-        if product is None or product.op != "MUL" or not is_plain(product) or mean is None:
+        if product is None or product.op != "MUL" or not _is_bare(product) or mean is None:
             continue
         for vector, root in (product.inputs, product.inputs[::-1]):
             count = _deviating(graph, vector, root, mean, shift)
@@ -86,7 +86,7 @@ def deviations(graph: Subject, op: Operator) -> float | None:
 def _shift(graph: Subject, index: int, *, negative: bool) -> tuple[int, int] | None:
     """Return the mean and the root whose product, or what is opposite to it, is taken away."""
     made = graph.maker(_single(graph, index))
-    if made is None or not is_plain(made):
+    if made is None or not _is_bare(made):
         return None
     if negative and made.op == "SUB":
         zero = graph.constant(made, 0)
@@ -98,7 +98,7 @@ def _shift(graph: Subject, index: int, *, negative: bool) -> tuple[int, int] | N
         if negative:
             opposite = graph.maker(mean)
             sign = None if opposite is None or opposite.op != "MUL" else graph.constant(opposite, 1)
-            if opposite is None or sign is None or (sign != -1).any():
+            if opposite is None or sign is None or (sign != -1).any() or not _is_bare(opposite):
                 continue
             mean = _single(graph, opposite.inputs[0])
         if _is(graph, mean, "MEAN") and _is(graph, root, "RSQRT"):
@@ -138,9 +138,13 @@ def _difference(graph: Subject, square: Operator) -> tuple[int, int] | None:
         made = graph.maker(square.inputs[0])
     elif square.op != "SQUARED_DIFFERENCE":
         return None
-    if made is None or made.op not in ("SUB", "SQUARED_DIFFERENCE") or not (is_plain(made) and is_plain(square)):
+    if made is None or made.op not in ("SUB", "SQUARED_DIFFERENCE") or not (_is_bare(made) and _is_bare(square)):
         return None
     return made.inputs[0], made.inputs[1]
+
+
+def _is_bare(op: Operator) -> bool:
+    return op.options.get("fused_activation_function", "NONE") == "NONE"
 
 
 def _is(graph: Subject, index: int, name: str) -> bool:

@@ -20,7 +20,7 @@ _MASKS: dict[str, OptionValue] = {**dict.fromkeys(
     ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0), "offset": False}
 
 
-def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int) -> tuple[int, Tensor]:
+def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int) -> int:
     """Return the elements of windows, [element, image, row, column, channel]; those outside the image are `fill`."""
     graph, output = packing.graph, packing.graph.output(op)
     count = p.filter_height * p.filter_width
@@ -42,7 +42,7 @@ def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int
         taps.append(packing.add(op, "STRIDED_SLICE", (index, *map(graph.add_constant, places)), output, bounds,
                                 _MASKS).index)
     like = Tensor(0, f"{output.name} (windows)", "int32", (count, *output.shape))
-    return packing.add(op, "PACK", taps, like, bounds, {"axis": 0, "values_count": count}).index, like
+    return packing.add(op, "PACK", taps, like, bounds, {"axis": 0, "values_count": count}).index
 
 
 def _average(packing: Packing, op: Operator) -> Packed:
@@ -52,7 +52,7 @@ def _average(packing: Packing, op: Operator) -> Packed:
     if (p.filter_height, p.filter_width) == source.shape[1:3] and (p.out_height, p.out_width) == (1, 1):
         taps, along, keep = part, np.array([1, 2], np.int32), True
     else:
-        index, _ = _taps(packing, op, p, part, 0)
+        index = _taps(packing, op, p, part, 0)
         taps, along, keep = Packed(index, min(part.low, 0.0), max(part.high, 0.0)), np.array([0], np.int32), False
     total = packing.summed(op, taps, p.filter_height * p.filter_width, along, output, keep_dims=keep)
     inside = np.pad(np.ones(source.shape[1:3], np.float32), ((p.pad_top, p.pad_bottom), (p.pad_left, p.pad_right)))
@@ -66,7 +66,7 @@ def _average(packing: Packing, op: Operator) -> Packed:
 def _largest(packing: Packing, op: Operator) -> Packed:
     graph, part, output = packing.graph, packing.packed(op.inputs[0]), packing.graph.output(op)
     keys = packing.add(op, "PACKED_KEY", (part.index,), graph.input(op), (part.low, part.high))
-    taps, _ = _taps(packing, op, params(op, graph.subgraph), keys, INT32_MIN)
+    taps = _taps(packing, op, params(op, graph.subgraph), keys, INT32_MIN)
     along = graph.add_constant(np.array([0], np.int32))
     most = packing.add(op, "REDUCE_MAX", (taps, along), output, (part.low, part.high), {"keep_dims": False})
     return fused(packing, op, packing.add(op, "PACKED_OF_KEY", (most.index,), output, (part.low, part.high)))

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.bounds import widened
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.sim.golden.arith import IntArray
@@ -14,8 +15,8 @@ from tq_hw.sim.golden.resize import FloatTaps, float_taps, nearest_indices
 
 __all__ = ["RESIZES"]
 
-#: By how much a mean of two numbers, and one of these, may be off: weights are rounded, and their products and sums.
-_MORE = 1 + 2.0**-20
+#: Roundings that are as much as those of weights, which may be 1.5 and -0.5, of their products and sums.
+_ROUNDINGS = 31
 
 
 def _flags(op: Operator) -> tuple[bool, bool]:
@@ -92,7 +93,7 @@ def _bilinear(packing: Packing, op: Operator) -> Packed:
             if term is not None:
                 total = term if total is None else packing.binary(plain(op), "ADD", total, term, output)
     assert total is not None, "the first two weights are never 0"
-    low, high = min(part.low, part.low * _MORE), max(part.high, part.high * _MORE)
+    low, high = widened(part.low, part.high, _ROUNDINGS)
     return replace(total, low=max(total.low, low), high=min(total.high, high))
 
 

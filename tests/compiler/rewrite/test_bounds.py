@@ -168,6 +168,21 @@ def test_what_is_no_deviation(change: Callable[[ModelBuilder, int], tuple[int, i
     assert deviations(*last(ended(b, made))) is None
 
 
+@pytest.mark.parametrize("which", ["product", "shift", "difference"])
+def test_an_activation_within_is_no_deviation(which: str) -> None:
+    """What RELU leaves out is missing on one side."""
+    b = ModelBuilder("norm")
+    relu = {name: {"options": {"fused_activation_function": "RELU"}} if name == which else {}
+            for name in ("product", "shift", "difference")}
+    x = vector(b)
+    mean = mean_of(b, x)
+    apart = b.add("SUB", [x, mean], shape=SHAPE, **relu["difference"])
+    root = b.add("RSQRT", [b.add("ADD", [mean_of(b, b.add("SQUARE", [apart])), floats(b, 1e-6)])])
+    made = b.add("SUB", [b.add("MUL", [x, root], shape=SHAPE, **relu["product"]),
+                         b.add("MUL", [root, mean], **relu["shift"])], shape=SHAPE)
+    assert deviations(*last(ended(b, made))) is None
+
+
 def test_a_divisor_of_int16_that_is_positive(litert: Oracle) -> None:
     """As capsules have it in 16x8 with float32 between."""
     b = ModelBuilder("squash")

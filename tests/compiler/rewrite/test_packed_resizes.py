@@ -5,7 +5,10 @@ import pytest
 
 from tests.compiler.rewrite.test_comparisons import floats
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.packed_floats import check_packed
+from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -79,6 +82,17 @@ def test_relu_and_a_quotient(litert: Oracle) -> None:
     x = b.add("ADD", [b.add("EXP", [total(b, (2, 2), 0.011)]), b.add("EXP", [total(b, (2, 2), 0.013)])])
     y = b.add("DIV", [total(b, (4, 4), 0.03, 0.02), resized(b, x, RESIZES[0], (4, 4), "half_pixel")])
     hold(b, litert, b.add("QUANTIZE", [y], scale=0.1))
+
+
+def test_a_mean_of_numbers_from_1_on_may_be_less() -> None:
+    """By a rounding, so its logarithm is not taken."""
+    b = ModelBuilder("logarithm")
+    x = b.add("MAXIMUM", [total(b, (2, 2), 0.011, 0.013), b.constant(np.array(1, np.float32))])
+    y = b.add("LOG", [resized(b, x, RESIZES[0], (5, 5), "half_pixel")])
+    main = parse_model(b.build(b.add("QUANTIZE", [y], scale=0.1)), "logarithm").main
+    with pytest.raises(UnsupportedError, match=r"\(LOG\) is the logarithm of numbers between 1 and .*; it is computed "
+                                               "from 1 to 2"):
+        check_packed(Subject(main), main.operators[-1])
 
 
 def test_on_the_rtl() -> None:
