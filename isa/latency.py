@@ -47,7 +47,7 @@ ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
 #: More of it, if the word is a coded row: window, header, planes, the rows that are decoded ahead.
-CODED_WORD_CYCLES = 6
+CODED_WORD_CYCLES = 5
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
 STORE_TO_BEAT_CYCLES = 9

@@ -21,6 +21,7 @@ class ReadBuffer(wiring.Component):
     ----------
     config : sizes
     bursts : longest bursts that there is room for; at least 4, two less may wait for answers
+    cut : `o.ready` ends at a queue of two entries; without it, who takes beats has such a one (latency 2 cycles then)
 
     Members
     -------
@@ -33,10 +34,10 @@ class ReadBuffer(wiring.Component):
     memory: Any
     o: stream.Interface
 
-    def __init__(self, config: Config, bursts: int) -> None:
+    def __init__(self, config: Config, bursts: int, *, cut: bool = True) -> None:
         if bursts < 4:
             raise ValueError(f"a read buffer has room for 4 or more bursts, not {bursts}")
-        self._config, self._bursts = config, bursts
+        self._config, self._bursts, self._cut = config, bursts, cut
         super().__init__({
             "i": In(stream.Signature(ReadBurstLayout())), "memory": Out(MemoryReadSignature(config)),
             "o": Out(stream.Signature(8 * config.bus_bytes)),
@@ -50,9 +51,12 @@ class ReadBuffer(wiring.Component):
         longest = BURST_BYTES // self._config.bus_bytes
         beats = self._bursts * longest
         m.submodules.buffer = buffer = Queue(beat_shape, beats, registered=True)
-        m.submodules.out = out = Queue(beat_shape, 2)
-        wiring.connect(m, buffer.o, out.i)
-        wiring.connect(m, out.o, wiring.flipped(self.o))
+        beats_out = buffer.o
+        if self._cut:
+            m.submodules.out = out = Queue(beat_shape, 2)
+            wiring.connect(m, buffer.o, out.i)
+            beats_out = out.o
+        wiring.connect(m, beats_out, wiring.flipped(self.o))
 
         claimed = Signal(range(beats + 1))
         asked = Signal(range(longest + 1))

@@ -176,7 +176,8 @@ class _Addresses(wiring.Component):
         m.submodules.runs = runs = RunGenerator(32)
         m.submodules.starts = starts = Queue(32, 2)
         m.submodules.splitter = splitter = BurstSplitter(config, len(self.op.run_bytes))
-        m.submodules.buffer = buffer = ReadBuffer(config, LOAD_BYTES // BURST_BYTES)
+        m.submodules.buffer = buffer = ReadBuffer(config, LOAD_BYTES // BURST_BYTES,
+                                                  cut=not config.compressed_weights)
 
         begin = Signal()
         based = Signal()
