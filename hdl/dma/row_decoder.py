@@ -20,6 +20,9 @@ from tq_hw.isa.weight_code import HEADER_BYTES, MOST_ROWS, WIDEST, plane_bytes, 
 
 __all__ = ["RowDecoder"]
 
+#: Escapes that a LUT counts.
+_FOUR = 4
+
 
 class RowDecoder(wiring.Component):
     """Decode runs row by row.
@@ -103,9 +106,13 @@ class RowDecoder(wiring.Component):
         there = Signal(2)
         ended = window.ended
         pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
-        # Sums beside each other: which of them it is comes as late as the number of escapes.
+        # Sums beside each other: which of them it is comes as late as the number of escapes. Whether one is beyond the
+        # first piece decides over many registers, so it does not wait for the sum.
         planes, escapes, both = (Signal(len(at) + 1, name=f"after_{name}") for name in ("planes", "escapes", "both"))
         end = Mux(window.counts, Mux(window.both, both, escapes), planes)
+        size, beyond = self._view, planes[len(at)]
+        beyond_escapes = window.escapes >= size - at
+        beyond_both = beyond | (window.escapes >= size - planes[:len(at)])
         moves = Signal()
         wants = Signal()
         places = Cat(*pieces)
@@ -113,7 +120,9 @@ class RowDecoder(wiring.Component):
             window.view.eq(_shifted(places, at)),
             window.there.eq(there.all()), window.empty.eq(~there.any() & ~ended),
             planes.eq(at + window.fixed), escapes.eq(at + window.escapes), both.eq(planes + window.escapes),
-            moves.eq(window.go & end[len(at)] | ~there[0]), wants.eq(moves | ~there[1]),
+            moves.eq(window.go & Mux(window.counts, Mux(window.both, beyond_both, beyond_escapes), beyond)
+                     | ~there[0]),
+            wants.eq(moves | ~there[1]),
             self.i.ready.eq(~ended & (wants | window.drop)),
         ]
         with m.If(window.go):
@@ -138,12 +147,16 @@ class RowDecoder(wiring.Component):
                   for lane in range(self._cols)]
         escaped = [Cat(view[8 * self._plane * bit + lane] | ~has[bit] for bit in range(WIDEST - 1)).all()
                    & has[0] & ~has[WIDEST - 1] for lane in range(self._cols)]
+        # Counted in fours before the register, and added up after it.
+        fours = range(0, self._cols, _FOUR)
+        counts = [Signal(range(_FOUR + 1), name=f"count{lane}") for lane in fours]
         with m.If(row.load):
-            m.d.sync += row.flags.eq(Cat(escaped))
+            m.d.sync += [row.flags.eq(Cat(escaped)), *(count.eq(_count(Cat(escaped[lane:lane + _FOUR])))
+                                                       for lane, count in zip(fours, counts, strict=True))]
             for lane, value in enumerate(row.values):
                 sign = fields[lane][0]
                 m.d.sync += value.eq(Cat(fields[lane][bit + 1] ^ sign for bit in range(WIDEST)))
-        m.d.comb += row.escapes.eq(_count(row.flags))
+        m.d.comb += row.escapes.eq(_sum(counts))
         return row
 
     def _output(self, m: Module, view: Value, row: "_Row") -> None:
@@ -151,9 +164,10 @@ class RowDecoder(wiring.Component):
         seen = Signal(8 * self._view)
         flags = Signal(self._cols)
         m.d.sync += [seen.eq(view), flags.eq(row.flags)]
-        base = Mux(row.both, row.block.size, 0)
         numbers = [Signal(ceil_log2(self._view), name=f"number{lane}") for lane in range(self._cols)]
-        m.d.sync += [number.eq(base + _count(row.flags[:lane])) for lane, number in enumerate(numbers)]
+        before = [_count(row.flags[:lane]) for lane in range(self._cols)]
+        m.d.sync += [number.eq(Mux(row.both, row.block.size + count, count))
+                     for number, count in zip(numbers, before, strict=True)]
         escapes = _spread(seen, numbers)
         for lane in range(self._cols):
             value = Signal(8, name=f"value{lane}")
@@ -191,8 +205,13 @@ def _spread(seen: Value, numbers: Sequence[Signal]) -> list[Value]:
 
 
 def _count(flags: Value) -> Value:
-    """How many are set: pairs, then pairs of these."""
-    counts = [flags[index] for index in range(len(flags))]
+    """How many are set."""
+    return _sum([flags[index] for index in range(len(flags))])
+
+
+def _sum(counts: Sequence[Value]) -> Value:
+    """Add up pairs, then pairs of these."""
+    counts = list(counts)
     while len(counts) > 1:
         counts = [left + right for left, right in zip(counts[::2], counts[1::2], strict=False)] + (
             counts[-1:] if len(counts) % 2 else [])
