@@ -64,6 +64,17 @@ class Windows:
         outside = self.layer.pad_value if self.layer.outside is None else self.layer.outside
         window_bytes = (self.layer.kernel[1] + (fold.columns - 1) * self.layer.stride[1]) * c
         memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
+        if advance > config.word_bytes:
+            # Windows lie side by side: a pixel of several words each.
+            last = advance - (fold.pieces - 1) * config.word_bytes
+            self.emitter.load({
+                "memory_offset_bytes": offset + rows[0] * w * c + rect.cols[0] * advance, "region": region,
+                "run_bytes": count * advance, "destination": view.address(rows[0], 0, rect.cols[0]),
+                "flip": int(value.flip), "emit_bytes": config.word_bytes, "advance_bytes": config.word_bytes,
+                "last_emit_bytes": last, "last_advance_bytes": last, "count0": fold.pieces, "step0": piece_pitch,
+                "count1": count, "step1": 1, "count2": rows[1] - rows[0], "step2": row_pitch, "stride2_bytes": w * c,
+                "count3": 1}, (memory,), (view.access(rows, (0, fold.pieces)),))
+            return view
         for piece in range(fold.pieces):
             emit = min(config.word_bytes, window_bytes - piece * config.word_bytes)
             start = (rect.cols[0] * self.layer.stride[1] - self.layer.pad[1]) * c + piece * config.word_bytes

@@ -12,7 +12,7 @@ from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
-__all__ = ["plan_fold"]
+__all__ = ["plan_fold", "side_by_side"]
 
 _KERNEL_ROW_LIMIT = 31
 #: Output columns that share a window, at most.
@@ -34,7 +34,7 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
     _, rows, cols, outputs = layer.output.shape
     best: tuple[int, FoldPlan] | None = None
     for columns in range(1, _MOST_COLUMNS + 1):
-        if columns * layer.stride[1] * channels > config.word_bytes:
+        if columns * layer.stride[1] * channels > config.word_bytes and not (columns == 1 and side_by_side(layer)):
             break
         found = _fold(kernel_rows, (kernel_cols + (columns - 1) * layer.stride[1]) * channels, columns, config)
         if len(found.steps) > config.fold_steps or len(found.steps) >= plain or not _has_room(found, config):
@@ -44,6 +44,12 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
         if best is None or cycles < best[0]:
             best = (cycles, found)
     return best[1] if best is not None else None
+
+
+def side_by_side(layer: Mac) -> bool:
+    """Whether each byte of an input row belongs to one window at most, and none is outside of the image."""
+    return (layer.stride[1] == layer.kernel[1] and not layer.pad[1]
+            and layer.inputs[0].shape[2] >= layer.output.shape[2] * layer.stride[1])
 
 
 def _has_room(found: FoldPlan, config: Config) -> bool:

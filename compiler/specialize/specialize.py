@@ -3,6 +3,7 @@
 * Tensors that differ in rows and columns alone get the same ones (`one_shape.py`).
 * A byte of each pixel times a constant of each channel is a convolution (`spread_products.py`).
 * A table in front of a folded convolution is looked up for the windows (`join_tables.py`).
+* A row of a patch whose neighbours begin where it ends is one long pixel (`patches.py`).
 * SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
 * An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
@@ -28,6 +29,7 @@ from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
 from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.packed_tables import pack_tables
+from tq_hw.compiler.specialize.patches import long_patches
 from tq_hw.compiler.specialize.planes import planes_on_array
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.spread_products import spread_products
@@ -48,7 +50,8 @@ def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
     graph = spread_products(one_shape(graph, config))
-    for layer in without_tables(join_tables(graph, config).layers, config):
+    graph = long_patches(join_tables(graph, config), config)
+    for layer in without_tables(graph.layers, config):
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]
             continue
