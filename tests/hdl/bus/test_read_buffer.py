@@ -32,18 +32,19 @@ class Read:
 
 
 @cache
-def buffer_of(bus_bytes: int, bursts: int) -> tuple[Any, Bench]:
-    dut = ReadBuffer(CONFIGS[bus_bytes], bursts)
+def buffer_of(bus_bytes: int, bursts: int, cut: bool) -> tuple[Any, Bench]:
+    dut = ReadBuffer(CONFIGS[bus_bytes], bursts, cut=cut)
     return dut, Bench(dut)
 
 
 def buffer_rtl(bus_bytes: int, room: int, bursts: Sequence[Burst], *, idle: float = 0.0, pressure: float = 0.0,
-               latency: int = 3, answers_from: int = 0, takes_from: int = 0, until: int = 3000) -> Read:
+               latency: int = 3, answers_from: int = 0, takes_from: int = 0, until: int = 3000,
+               cut: bool = True) -> Read:
     """Read bursts; memory is silent before `answers_from`, and nobody takes beats before `takes_from`.
 
     The beats that memory sends count up; while it sends none, other data stands there.
     """
-    dut, simulator = buffer_of(bus_bytes, room)
+    dut, simulator = buffer_of(bus_bytes, room, cut)
     wanted, result = list(bursts), Read()
     expected = sum(count for _, count in bursts)
 
@@ -95,11 +96,12 @@ def beats(bursts: Sequence[Burst]) -> list[int]:
     return [first + n for first, count in bursts for n in range(count)]
 
 
+@pytest.mark.parametrize("cut", [True, False])
 @pytest.mark.parametrize(("idle", "pressure"), STALLS)
 @pytest.mark.parametrize("bus_bytes", CONFIGS)
-def test_gives_the_beats_in_order(bus_bytes: int, idle: float, pressure: float) -> None:
+def test_gives_the_beats_in_order(bus_bytes: int, idle: float, pressure: float, cut: bool) -> None:
     bursts = random_bursts(random.Random(bus_bytes), bus_bytes, 2 + bus_bytes)
-    result = buffer_rtl(bus_bytes, 4, bursts, idle=idle, pressure=pressure)
+    result = buffer_rtl(bus_bytes, 4, bursts, idle=idle, pressure=pressure, cut=cut)
     assert result.asked == bursts and result.got == beats(bursts)
 
 
@@ -120,13 +122,14 @@ def test_asks_for_what_it_has_room_for_and_no_more(room: int, beats_each: int) -
     assert full.got == beats(bursts)
 
 
-def test_takes_a_beat_every_cycle() -> None:
+@pytest.mark.parametrize(("cut", "latency"), [(True, 3), (False, 2)])
+def test_takes_a_beat_every_cycle(cut: bool, latency: int) -> None:
     bursts = [(16 * n, 16) for n in range(12)]
-    result = buffer_rtl(16, 8, bursts, latency=5)
+    result = buffer_rtl(16, 8, bursts, latency=5, cut=cut)
     assert result.got == beats(bursts)
     assert result.when == list(range(result.when[0], result.when[0] + len(result.got)))
-    # Asked in the cycle after the reset, on the bus 5 later; 3 from there to the output.
-    assert result.when[0] == 1 + 5 + 3
+    # Asked in the cycle after the reset, on the bus 5 later; the rest is from there to the output.
+    assert result.when[0] == 1 + 5 + latency
 
 
 def test_short_bursts_come_as_fast_as_long_ones() -> None:
