@@ -47,8 +47,8 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
 
 
 def side_by_side(layer: Mac) -> bool:
-    """Whether each byte of an input row belongs to one window at most, and none is outside of the image."""
-    return (layer.stride[1] == layer.kernel[1] and not layer.pad[1]
+    """Whether windows of several columns have no byte in common, and none outside of the image."""
+    return (layer.stride[1] == layer.kernel[1] > 1 and not layer.pad[1]
             and layer.inputs[0].shape[2] >= layer.output.shape[2] * layer.stride[1])
 
 
