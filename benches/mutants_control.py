@@ -29,6 +29,13 @@ CONTROL_MUTANTS = (
              'name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}", reset_less=True)'),
         ),
     }),
+    *mutants("control/target.py", ("tests/hdl/control/test_unit_control.py",), {
+        "test_a_register_that_does_not_exist_is_a_bad_command": (
+            ("value after the next one taken for the next", "self._has(index, 2)", "self._has(index, 1)"),
+            ("second value looked at as the first", "self._follows.eq(self._has(index, 1))",
+             "self._follows.eq(self._has(index, 0))"),
+        ),
+    }),
     *mutants("control/unit_control.py", ("tests/hdl/control/test_unit_control.py",
                                          "tests/hdl/control/test_unit_offers.py"), {
         "test_tables_are_written_when_nothing_is_in_flight_and_the_engine_is_idle": (
@@ -36,8 +43,8 @@ CONTROL_MUTANTS = (
              "quiet.eq(in_flight == 0)"),
             ("table written with operations in flight", "quiet.eq((in_flight == 0) & self.engine_idle)",
              "quiet.eq(self.engine_idle)"),
-            ("last word of a table refused", "(next_index < register_count(self._unit, self._config))",
-             "(next_index < register_count(self._unit, self._config) - 1)"),
+            ("last word of a table refused", "base, register_count(self._unit, self._config))",
+             "base, register_count(self._unit, self._config) - 1)"),
         ),
         "test_an_engine_holds_so_many_operations": (
             ("no limit of operations in flight", "may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)",
@@ -54,9 +61,8 @@ CONTROL_MUTANTS = (
              "in_flight + (started & ~self.done) - self.done"),
         ),
         "test_a_register_that_does_not_exist_is_a_bad_command": (
-            ("register after the last accepted", "plain.eq(next_index < register_words)",
-             "plain.eq(next_index <= register_words)"),
-            ("table taken to begin a word early", "(next_index >= base)", "(next_index >= base - 1)"),
+            ("register after the last accepted", '"plain", 0, register_words)', '"plain", 0, register_words + 1)'),
+            ("table taken to begin a word early", '"in_table", base,', '"in_table", base - 1,'),
             ("unit goes on after a register that does not exist", "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
              '                m.next = "STOPPED"', "m.d.sync += self.error.eq(Status.BAD_COMMAND)\n"
              '                m.next = "HEADER"'),

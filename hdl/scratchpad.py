@@ -13,7 +13,7 @@ Bank = address mod 4. Each bank reads one word and writes one word per cycle.
 
 from typing import Any
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal
+from amaranth import Array, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
@@ -23,7 +23,7 @@ from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.latency import READ_LATENCY_CYCLES
+from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, BANK_KNOWN_CYCLES, READ_LATENCY_CYCLES
 
 __all__ = ["READ_CLIENTS", "Scratchpad"]
 
@@ -37,10 +37,10 @@ _BANK_BITS = ceil_log2(BANKS)
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 3, those of the array unit ARRAY_READ_LATENCY_CYCLES = 4: what it asks for keeps
-    the others out one cycle later. The data comes from a register of the client's, where it stays until its next one.
-    A read that is granted after a write of the same word returns it. One that is granted in the same cycle, of the
-    array unit also one in the cycle before, returns undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 3, and the data is there for one cycle. Those of the array unit take
+    ARRAY_READ_LATENCY_CYCLES = 5: what it asks for keeps the others out one cycle later, and its data comes from a
+    register. A read that is granted after a write of the same word returns it. One that is granted in the same cycle,
+    of the array unit also one in the cycle before, returns undefined bytes.
 
     Members
     -------
@@ -88,7 +88,6 @@ class Scratchpad(wiring.Component):
 
     def _read_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
-        width = 8 * self._config.word_bytes
         # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
         # From `wants` for the array, which is near its registers; for the others apart from their grants.
         wants = {name: port.wants if name in _ARRAY else bank_of(port.en, port.addr) for name, port in ports.items()}
@@ -104,7 +103,6 @@ class Scratchpad(wiring.Component):
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
         taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
 
-        reads: dict[str, list[Value]] = {name: [] for name in ports}
         found = []
         for index, bank in enumerate(banks):
             taken: Value = taken_by_array[index]
@@ -115,29 +113,26 @@ class Scratchpad(wiring.Component):
                     chosen = Signal(name=f"bank{index}_{name}")
                     m.d.comb += chosen.eq(wants[name][index] & ~taken)
                     taken = taken | wants[name][index]
-                reads[name].append(chosen)
                 row = row | rows[name] & chosen.replicate(row_bits)
             # What a read finds in the row that is written may be anything.
             address = Signal(row_bits, name=f"bank{index}_address", reset_less=True)
             m.d.sync += address.eq(row)
-            found.append(block_read(m, bank, delayed(m, taken, 1, f"bank{index}_read", control=True), address,
-                                    f"bank{index}_found"))
-        # Cycle 1: to the bank. Cycle 2: from the bank into its register. Cycle 3: from there to the client, which keeps
-        # its word, so that the others' reads cannot disturb it.
+            word = block_read(m, bank, delayed(m, taken, 1, f"bank{index}_read", control=True), address,
+                              f"bank{index}_word")
+            found.append(delayed(m, word, 1, f"bank{index}_found"))
+        # Cycle 1: to the bank. Cycle 2: out of the memory, which takes most of it. Cycle 3: out of its output's
+        # register to the client, by a choice by number, one level of logic. What the array does with a word needs the
+        # whole cycle after it.
         # The clients' grants go by `wants`, and by a register without reset, so that none shares logic with the reads.
         before = delayed(m, by_array, 1, "before")
         for name, port in ports.items():
-            took = Cat(*reads[name]).any()
+            late = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES * (name in _ARRAY)
+            word = Array(found)[delayed(m, port.addr[:_BANK_BITS], late, f"bank_{name}")]
+            m.d.comb += port.data.eq(
+                delayed(m, word, ARRAY_READ_LATENCY_CYCLES - late if name in _ARRAY else 0, f"{name}_word"))
             if name not in _ARRAY:
                 m.d.comb += port.taken.eq(before)
                 before = before | port.wants
-            # A choice by number is one level of logic; the memory's output comes late in its cycle.
-            late = READ_LATENCY_CYCLES - 1
-            from_bank = delayed(m, port.addr[:_BANK_BITS], late + (name in _ARRAY), f"bank_{name}")
-            kept = Signal(width, name=f"kept_{name}", reset_less=True)
-            m.d.comb += port.data.eq(kept)
-            with m.If(delayed(m, took, late, f"took_{name}", control=True)):
-                m.d.sync += kept.eq(Array(found)[from_bank])
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         out, load = self.out, self.load

@@ -49,8 +49,8 @@ class ReadSignature(wiring.Signature):
     taken : In(BANKS), combinational: banks that clients before this one read in this cycle. `granted` tells whether
         the read of this cycle is taken. Nobody is before the array's feeds; two of them on one bank in one cycle are
         BANK_CONFLICT
-    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a granted
-        cycle, held until the next granted read's data arrives
+    data : In(8 * word_bytes), valid in the cycle READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a
+        granted one
     beyond : In(1), strobe: the address granted in the cycle before is beyond the last word
     """
 

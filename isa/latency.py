@@ -39,15 +39,15 @@ TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
 
 # Load and store.
 #: From a load taken to its first burst on the bus; plus its runs, to the next one taken.
-LOAD_TO_BURST_CYCLES = 7
+LOAD_TO_BURST_CYCLES = 8
 LOAD_TAKE_GAP_CYCLES = 9
 #: A load is taken while at most this many runs of others are not asked for to their end; from the ask that makes room.
 RUNS_AHEAD = 2
 ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
-#: More of it, if the word is a coded row: window, header, planes, the rows that are decoded ahead.
-CODED_WORD_CYCLES = 5
+#: More of it, if the word is a coded row: router, window, header, planes, the rows that are decoded ahead.
+CODED_WORD_CYCLES = 7
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
 STORE_TO_BEAT_CYCLES = 9
@@ -61,11 +61,12 @@ SENT_TO_DONE_CYCLES = 7
 
 # Scratchpad and accumulators, from the cycle of a grant to the one in which the word is there.
 READ_LATENCY_CYCLES = 3
-#: The array unit's requests are registered first, so that all others know which banks they leave.
-ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + 1
+#: From a read port of the array that asks for a bank to the cycle in which others are refused for it: its requests are
+#: registered first, so that all others know which banks they leave.
+BANK_KNOWN_CYCLES = 1
+#: The array's words come from a register more.
+ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES + 1
 ACC_READ_LATENCY_CYCLES = 3
-#: From a read port of the array that asks for a bank to the cycle in which others are refused for it.
-BANK_KNOWN_CYCLES = ARRAY_READ_LATENCY_CYCLES - READ_LATENCY_CYCLES
 
 # Array unit.
 #: From the first cycle of a slot in the counter to the read ports.

@@ -7,6 +7,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.bus.axi import MemoryReadSignature, ReadBurstLayout
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import BURST_BYTES
@@ -66,9 +67,11 @@ class ReadBuffer(wiring.Component):
             self.i.ready.eq(memory.burst.ready & room),
             buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
         ]
+        # What takes a beat comes late, and from afar: it is counted in the cycle after.
+        taken = delayed(m, buffer.o.valid & buffer.o.ready, 1, "taken", control=True)
         m.d.sync += [
             asked.eq(Mux(self.i.valid & self.i.ready, self.i.payload.length + 1, 0)),
-            claimed.eq(claimed + asked - (buffer.o.valid & buffer.o.ready)),
+            claimed.eq(claimed + asked - taken),
             # Two bursts may have been asked for that `claimed` does not hold yet.
             room.eq(claimed <= beats - 3 * longest),
         ]

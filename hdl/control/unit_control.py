@@ -1,12 +1,12 @@
 """What stands in front of each engine: its registers, its tokens, its operations in flight."""
 
-from dataclasses import dataclass
 from typing import Any
 
-from amaranth import Cat, Module, Signal, Value
+from amaranth import Cat, Const, Module, Signal, Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.control.target import IndexRange, Target
 from tq_hw.hdl.control.tokens import WORKERS, TokenSignature
 from tq_hw.hdl.legality import Legality
 from tq_hw.hdl.parts.delay import delayed
@@ -137,27 +137,25 @@ class UnitControl(wiring.Component):
             self.tokens.post.eq(posts.o.payload), posts.o.ready.eq(self.done), self.tokens.give.eq(self.done),
         ]
 
-    def _target(self, m: Module, register_words: int, in_flight: Signal) -> "_Target":
+    def _target(self, m: Module, register_words: int, in_flight: Signal) -> Target:
         """Compare the index of the next value with the registers and the engine's table, a cycle ahead."""
-        header = data.View(HeaderLayout(), self.words.payload)
-        index, next_index = (Signal(header.first.shape(), name=name) for name in ("index", "next_index"))
-        plain = Signal()
-        in_table = Signal()
-        may_write, quiet = Signal(), Signal()
+        index = Signal(data.View(HeaderLayout(), self.words.payload).first.shape(), name="index")
+        plain = IndexRange("plain", 0, register_words)
+        ranges = [plain]
+        in_table: Value = Const(0)
         base = _TABLE_BASE.get(self._unit)
-        m.d.comb += [
-            next_index.eq(index), self.table.data.eq(self.words.payload),
-            may_write.eq(plain | in_table & quiet),
-        ]
+        if base is not None:
+            table = IndexRange("in_table", base, register_count(self._unit, self._config))
+            ranges.append(table)
+            in_table = table.holds
+            m.d.comb += self.table.index.eq(index - base)
+        may_write, quiet = Signal(), Signal()
+        m.d.comb += [self.table.data.eq(self.words.payload), may_write.eq(plain.holds | in_table & quiet)]
         # One cycle late: between an operation that starts and the next value there is a header.
         m.d.sync += quiet.eq((in_flight == 0) & self.engine_idle)
-        m.d.sync += [index.eq(next_index), plain.eq(next_index < register_words)]
-        if base is not None:
-            m.d.sync += in_table.eq((next_index >= base) & (next_index < register_count(self._unit, self._config)))
-            m.d.comb += self.table.index.eq(index - base)
-        return _Target(index, next_index, plain, in_table, quiet, may_write, Signal(name="writes"))
+        return Target(index, ranges, in_table, quiet, may_write, Signal(name="writes"))
 
-    def _write_registers(self, m: Module, registers: list[Signal], target: "_Target") -> None:
+    def _write_registers(self, m: Module, registers: list[Signal], target: Target) -> None:
         """Write the register at the index one cycle late: the registers lie far off, at their engine."""
         index, writes = target.index, target.writes
         late_word = delayed(m, self.words.payload, 1, "late_word")
@@ -165,19 +163,18 @@ class UnitControl(wiring.Component):
             with m.If(delayed(m, writes & (index == number), 1, f"late_write{number}", control=True)):
                 m.d.sync += word.eq(late_word)
 
-    def _receive(self, m: Module, target: "_Target", nothing: Value) -> None:
+    def _receive(self, m: Module, target: Target, nothing: Value) -> None:
         """States in which words come: a header, its values to registers or table, then a RUN settles.
 
         `nothing`: no operation is in flight, and the engine does nothing.
         """
-        next_index, may_write = target.next_index, target.may_write
+        may_write = target.may_write
         header = data.View(HeaderLayout(), self.words.payload)
         left = Signal(header.count.shape())
         run = Signal()
         with m.State("HEADER"):
             m.d.comb += [self.words.ready.eq(1), self.idle.eq(nothing)]
-            m.d.comb += next_index.eq(header.first)
-            m.d.sync += [left.eq(header.count), run.eq(header.run)]
+            m.d.sync += [left.eq(header.count), run.eq(header.run), *target.begin(header.first)]
             with m.If(self.words.valid):
                 with m.If(header.count != 0):
                     m.next = "VALUES"
@@ -187,14 +184,14 @@ class UnitControl(wiring.Component):
             m.d.comb += self.words.ready.eq(may_write)
             with m.If(self.words.valid & may_write):
                 m.d.comb += self.table.en.eq(target.in_table)
-                m.d.comb += [next_index.eq(target.index + 1), target.writes.eq(1)]
-                m.d.sync += left.eq(left - 1)
+                m.d.comb += target.writes.eq(1)
+                m.d.sync += [left.eq(left - 1), *target.step()]
                 with m.If(left == 1):
                     with m.If(run):
                         m.next = "SETTLE"
                     with m.Else():
                         m.next = "HEADER"
-            with m.If(self.words.valid & ~(target.plain | target.in_table) & target.quiet):
+            with m.If(self.words.valid & ~target.exists & target.quiet):
                 m.d.sync += self.error.eq(Status.BAD_COMMAND)
                 m.next = "STOPPED"
         with m.State("SETTLE"):
@@ -217,21 +214,3 @@ class UnitControl(wiring.Component):
             with m.If(quiet & ~legal):
                 m.d.sync += self.error.eq(Status.BAD_OPERATION)
                 m.next = "STOPPED"
-
-
-@dataclass(frozen=True)
-class _Target:
-    """Where the next value of a command goes."""
-
-    index: Signal
-    #: As `index` will be in the next cycle; HEADER and VALUES say so.
-    next_index: Signal
-    #: The index is that of a register; of a word of the engine's table.
-    plain: Signal
-    in_table: Signal
-    #: Nothing is in flight and the engine was idle in the cycle before.
-    quiet: Signal
-    #: The value may be written now.
-    may_write: Signal
-    #: Strobe: it is, to a register.
-    writes: Signal

@@ -1,10 +1,13 @@
 """Where the beats of loads go: those of coded runs to the decoder, in pieces of what it sees, the others past it."""
 
+from typing import Any
+
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
+from tq_hw.hdl.parts.queues import SkidBuffer
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import LOAD_BYTES
 from tq_hw.isa.weight_code import view_bytes
@@ -32,11 +35,11 @@ class PieceLayout(data.StructLayout):
 
 
 class BeatRouter(wiring.Component):
-    """Send beats one of two ways.
+    """Send beats one of two ways, a cycle later: each is told apart as it comes into a queue of two.
 
     Members
     -------
-    beats : In(stream of 8 * bus_bytes bits)
+    beats : In(stream of 8 * bus_bytes bits); `beats.ready` is a register
     firsts : In(stream of beat_number_bits), number of the first beat of each coded run, there before the beat
     sizes : In(stream of run_beats_bits), its beats
     plain : Out(stream of 8 * bus_bytes bits), beats of the other runs
@@ -60,40 +63,40 @@ class BeatRouter(wiring.Component):
             "coded": Out(stream.Signature(PieceLayout(config.bus_bytes))), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Count beats; a register tells a cycle ahead that a coded run begins."""
+        """Number the beats, and mark a run's first one; count the rest of its run."""
         m = Module()
+        m.submodules.told = told = SkidBuffer(data.StructLayout({"data": 8 * self._config.bus_bytes, "first": 1}))
         number = Signal(beat_number_bits(self._config))
-        following = Signal(number.shape(), init=1)
-        mine = Signal()
         left = Signal(run_beats_bits(self._config))
         last = Signal()
-        goes = Signal()
+        comes, goes = Signal(), Signal()
+        beat: Any = told.o.payload
         m.d.comb += [
-            self.plain.payload.eq(self.beats.payload), self.coded.payload.data.eq(self.beats.payload),
-            self.coded.payload.last.eq(last), goes.eq(self.beats.valid & self.beats.ready),
+            told.i.valid.eq(self.beats.valid), self.beats.ready.eq(told.i.ready),
+            comes.eq(told.i.valid & told.i.ready), goes.eq(told.o.valid & told.o.ready),
+            told.i.payload.data.eq(self.beats.payload),
+            told.i.payload.first.eq(self.firsts.valid & (self.firsts.payload == number)),
+            self.firsts.ready.eq(comes & told.i.payload.first),
+            self.plain.payload.eq(beat.data), self.coded.payload.data.eq(beat.data), self.coded.payload.last.eq(last),
         ]
-        with m.If(goes):
-            m.d.sync += [number.eq(following), following.eq(following + 1)]
-        m.d.sync += mine.eq(self.firsts.valid & Mux(goes, self.firsts.payload == following,
-                                                    self.firsts.payload == number))
+        with m.If(comes):
+            m.d.sync += number.eq(number + 1)
         with m.FSM():
             with m.State("PLAIN"):
+                begins = told.o.valid & beat.first
                 m.d.comb += [
-                    self.plain.valid.eq(self.beats.valid & ~mine), self.beats.ready.eq(self.plain.ready & ~mine),
-                    self.firsts.ready.eq(mine), self.sizes.ready.eq(mine), self.idle.eq(~self.sizes.valid),
+                    self.plain.valid.eq(told.o.valid & ~beat.first), told.o.ready.eq(self.plain.ready & ~beat.first),
+                    self.sizes.ready.eq(begins), self.idle.eq(~self.sizes.valid),
                 ]
                 m.d.sync += [left.eq(self.sizes.payload - 1), last.eq(self.sizes.payload == 1)]
-                with m.If(mine):
+                with m.If(begins):
                     m.next = "CODED"
             with m.State("CODED"):
-                m.d.comb += [self.coded.valid.eq(self.beats.valid), self.beats.ready.eq(self.coded.ready)]
+                m.d.comb += [self.coded.valid.eq(told.o.valid), told.o.ready.eq(self.coded.ready)]
                 with m.If(goes):
                     m.d.sync += [left.eq(left - 1), last.eq(left == 1)]
                     with m.If(last):
-                        m.next = "SETTLE"
-            with m.State("SETTLE"):
-                # `mine` compares with the next run in this cycle.
-                m.next = "PLAIN"
+                        m.next = "PLAIN"
         return m
 
 

@@ -6,7 +6,6 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.dma.coded_beats import BeatRouter, Pieces, beat_number_bits, run_beats_bits
 from tq_hw.hdl.dma.row_ahead import RowsAhead
-from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 
 __all__ = ["Decoder"]
@@ -18,7 +17,7 @@ class Decoder(wiring.Component):
     Members
     -------
     beats, plain : In and Out(stream of 8 * bus_bytes bits), all beats, and those of runs that are not coded, a cycle
-        later; `plain.ready` ends here
+        later; `plain.ready` ends at the router's queue
     firsts, sizes : In(stream), of each coded run: the number of its first beat, its beats; see BeatRouter
     can, take, last, o : rows, see RowsAhead
     idle : Out(1), nothing of a coded run is held or to come
@@ -43,16 +42,14 @@ class Decoder(wiring.Component):
             "can": Out(1), "take": In(1), "last": In(1), "o": Out(8 * config.cols), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Router, pieces, rows; a queue, so that the realigner is not on a path with the router."""
+        """Router, pieces, rows."""
         m = Module()
-        m.submodules.passed = passed = Queue(self.plain.p.shape(), 2)
         m.submodules.router = router = BeatRouter(self._config)
         m.submodules.pieces = pieces = Pieces(self._config)
         m.submodules.rows = rows = RowsAhead(self._config)
         for name in ("beats", "firsts", "sizes"):
             wiring.connect(m, wiring.flipped(getattr(self, name)), getattr(router, name))
-        wiring.connect(m, router.plain, passed.i)
-        wiring.connect(m, passed.o, wiring.flipped(self.plain))
+        wiring.connect(m, router.plain, wiring.flipped(self.plain))
         wiring.connect(m, router.coded, pieces.i)
         wiring.connect(m, pieces.o, rows.i)
         m.d.comb += [

@@ -6,7 +6,7 @@ from amaranth import Module, Signal
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.bus.axi import MemoryReadSignature
+from tq_hw.hdl.bus.axi import MemoryReadSignature, ReadBurstLayout
 from tq_hw.hdl.bus.bursts import BurstSplitter
 from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.hdl.dma.coded_beats import beat_number_bits, run_beats_bits
@@ -15,7 +15,7 @@ from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout, lane_bits
 from tq_hw.hdl.dma.realigner import Realigner
 from tq_hw.hdl.dma.runs import RunGenerator
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.parts.queues import Queue
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
@@ -209,7 +209,10 @@ class _Addresses(wiring.Component):
         ]
         if config.compressed_weights:
             self._tell_coded(m, next_number, splitter)
-        wiring.connect(m, splitter.o, buffer.i)
+        # The channel's turns come from afar.
+        m.submodules.asks = asks = SkidBuffer(ReadBurstLayout())
+        wiring.connect(m, splitter.o, asks.i)
+        wiring.connect(m, asks.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
         wiring.connect(m, buffer.o, wiring.flipped(self.beats))
         return m

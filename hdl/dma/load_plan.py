@@ -16,7 +16,7 @@ from tq_hw.hdl.dma.word_walk import WordWalk
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.isa.config import Config
 
-__all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "ring_size", "window_beats"]
+__all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "ring_size", "window_beats", "word_beats"]
 
 #: Bits that hold 0..32, bytes of a word.
 _BYTES_BITS = 6
@@ -33,8 +33,12 @@ def lane_bits(config: Config) -> int:
 
 def window_beats(config: Config) -> int:
     """Beats of the realigning window: a power of two, enough for a word that starts anywhere in a beat."""
-    touched = (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
-    return max(2, 1 << ceil_log2(touched))
+    return max(2, 1 << ceil_log2(word_beats(config)))
+
+
+def word_beats(config: Config) -> int:
+    """Beats that a word may lie in."""
+    return (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
 
 
 def ring_size(config: Config) -> int:
@@ -150,7 +154,6 @@ class LoadPlan(wiring.Component):
         spent = Signal()
         moves, begins_run = Signal(), Signal()
         at, left, lead, beyond, end1 = word.at, word.left, word.lead, word.beyond, walk.end1
-        walk.add_end(m)
         m.d.comb += [
             word.go.eq(word.valid & word.ready), moves.eq(~word.valid | word.ready),
             begins_run.eq(~word.valid | end1),

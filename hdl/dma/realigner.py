@@ -8,7 +8,7 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
-from tq_hw.hdl.dma.load_plan import WordLayout, ring_size, window_beats
+from tq_hw.hdl.dma.load_plan import WordLayout, ring_size, window_beats, word_beats
 from tq_hw.hdl.parts.choose import rotate_down
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
@@ -25,7 +25,7 @@ class Realigner(wiring.Component):
 
     The window is a ring of registers that beats enter in order, at most one per cycle. A word leaves as soon as the
     beats that it needs are there, at most one per cycle; bytes outside its memory lanes are the fill value. Two stages
-    later it is at the port.
+    later it is at the port; a stage before it waits in a register.
 
     Members
     -------
@@ -61,8 +61,12 @@ class Realigner(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Window, choice of bytes, rotation, port."""
         m = Module()
-        config, word = self._config, self.i.payload
+        config = self._config
+        # Out of small RAM into a register, before it is looked at.
+        word: Any = Signal(WordLayout(config), reset_less=True)
+        word_valid = Signal()
         slots = window_beats(config)
+        spare = word_beats(config) < slots
         beat_shape = 8 * config.bus_bytes
 
         # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs. Both next
@@ -75,16 +79,20 @@ class Realigner(wiring.Component):
         moves = Signal()
         ready = Signal()
         room = Signal()
-        goes = self.i.valid & ready & (there >= word.needs)
+        goes = word_valid & ready & (there >= word.needs)
         if config.compressed_weights:
             goes = goes & (~word.coded | self.row_can)
             m.d.comb += [self.row_take.eq(go & word.coded), self.row_last.eq(word.last)]
         m.d.comb += [
-            go.eq(goes), self.i.ready.eq(go),
-            moves.eq(go & word.moves), room.eq(there != slots), self.beats.ready.eq(room | moves),
+            go.eq(goes), self.i.ready.eq(go | ~word_valid),
+            moves.eq(go & word.moves), room.eq(there != slots),
+            # A window of which a word never needs all has room again before it waits; whether a word moves comes late.
+            self.beats.ready.eq(room if spare else room | moves),
         ]
+        with m.If(self.i.ready):
+            m.d.sync += [word_valid.eq(self.i.valid), word.eq(self.i.payload)]
         kept = held + (self.beats.valid & room)
-        moved = held + self.beats.valid - word.drops
+        moved = held + (self.beats.valid & (room | (not spare))) - word.drops
         with m.If(moves):
             m.d.sync += [held.eq(moved), there.eq(Mux(moved < 0, 0, moved))]
         with m.Else():
@@ -131,7 +139,7 @@ class Realigner(wiring.Component):
             self.port.data.eq(out.o.payload.data),
             self.port.mask.eq(Const(1).replicate(config.word_bytes)), out.o.ready.eq(self.port.grant),
             self.idle.eq(held == 0),
-            self.stall.eq(self.i.valid & ~go | self.port.en & ~self.port.grant),
+            self.stall.eq(word_valid & ~go | self.port.en & ~self.port.grant),
         ]
         m.d.sync += self.done.eq(self.port.en & self.port.grant & out.o.payload.last)
         return m

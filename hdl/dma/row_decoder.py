@@ -107,26 +107,29 @@ class RowDecoder(wiring.Component):
         ended = window.ended
         pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
         # Sums beside each other: which of them it is comes as late as the number of escapes. Whether one is beyond the
-        # first piece decides over many registers, so it does not wait for the sum.
-        planes, escapes, both = (Signal(len(at) + 1, name=f"after_{name}") for name in ("planes", "escapes", "both"))
-        end = Mux(window.counts, Mux(window.both, both, escapes), planes)
-        size, beyond = self._view, planes[len(at)]
-        beyond_escapes = window.escapes >= size - at
-        beyond_both = beyond | (window.escapes >= size - planes[:len(at)])
+        # first piece decides over many registers, so it does not wait for the sum: each place has its own comparison.
+        # Where `fixed` bytes end is known a cycle before escapes count.
+        many = Cat(_reaches(window.escapes, self._view - place) for place in range(self._view))
+        fixed, escapes, both, ahead = (Signal(len(at) + 1, name=f"after_{name}")
+                                       for name in ("fixed", "escapes", "both", "fixed_now"))
+        end = Mux(window.counts, Mux(window.both, both, escapes), fixed)
+        beyond_both = ahead[len(at)] | many.bit_select(ahead[:len(at)], 1)
+        beyond = Mux(window.counts, Mux(window.both, beyond_both, many.bit_select(at, 1)), fixed[len(at)])
+        total = (Mux(window.counts, ahead, at)
+                 + Mux(window.counts, window.fixed + window.escapes, window.fixed << 1))[:len(ahead)]
         moves = Signal()
         wants = Signal()
         places = Cat(*pieces)
         m.d.comb += [
             window.view.eq(_shifted(places, at)),
             window.there.eq(there.all()), window.empty.eq(~there.any() & ~ended),
-            planes.eq(at + window.fixed), escapes.eq(at + window.escapes), both.eq(planes + window.escapes),
-            moves.eq(window.go & Mux(window.counts, Mux(window.both, beyond_both, beyond_escapes), beyond)
-                     | ~there[0]),
+            fixed.eq(at + window.fixed), escapes.eq(at + window.escapes), both.eq(ahead + window.escapes),
+            moves.eq(window.go & beyond | ~there[0]),
             wants.eq(moves | ~there[1]),
             self.i.ready.eq(~ended & (wants | window.drop)),
         ]
         with m.If(window.go):
-            m.d.sync += at.eq(end)
+            m.d.sync += [at.eq(end), ahead.eq(Cat(total[:len(at)], total[len(at)] ^ beyond))]
         with m.If(moves):
             m.d.sync += [pieces[0].eq(pieces[1]), there[0].eq(there[1])]
         with m.If(wants):
@@ -202,6 +205,11 @@ def _spread(seen: Value, numbers: Sequence[Signal]) -> list[Value]:
             taken.append(Mux(upper, places[place | 1 << bit], places[place & ~(1 << bit)]))
         places = taken
     return places[:len(numbers)]
+
+
+def _reaches(count: Value, least: int) -> Value:
+    """Return whether `count` is `least` or more, as a table of what it can be: no carries."""
+    return Const((1 << (1 << len(count))) - (1 << least), 1 << len(count)).bit_select(count, 1)
 
 
 def _count(flags: Value) -> Value:

@@ -7,12 +7,17 @@ from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["RunGenerator", "RunLayout", "first_round", "next_round"]
+__all__ = ["RunGenerator", "RunLayout", "first_round", "next_is_last", "next_round"]
 
 
 def next_round(left: Signal, last: Signal, count: Value) -> list[Any]:
     """Step a loop's registers: `left` rounds come after this one, `last` if none; after the last it starts again."""
-    return [left.eq(Mux(last, count, left) - 1), last.eq(Mux(last, count == 1, left == 1))]
+    return [left.eq(Mux(last, count, left) - 1), last.eq(next_is_last(left, last, count))]
+
+
+def next_is_last(left: Signal, last: Signal, count: Value) -> Value:
+    """Return whether the round after this one is the last of its loop."""
+    return Mux(last, count == 1, left == 1)
 
 
 def first_round(left: Signal, last: Signal, count: Value) -> list[Any]:

@@ -113,7 +113,6 @@ class StorePlan(wiring.Component):
         touches = Signal(_BYTES_BITS)
         completes = Signal(_BYTES_BITS)
         end1 = walk.end1
-        walk.add_end(m)
         m.d.comb += [
             go.eq(valid & self.o.ready),
             take.eq(Mux(walk.end0, op.last_take_bytes, op.take_bytes)), total.eq(lane + take),

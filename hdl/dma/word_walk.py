@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from amaranth import Module, Signal, Value
+from amaranth import Module, Mux, Signal, Value
 
-from tq_hw.hdl.dma.runs import first_round, next_round
+from tq_hw.hdl.dma.runs import first_round, next_is_last, next_round
 
 __all__ = ["WordWalk"]
 
@@ -29,6 +29,7 @@ class WordWalk:
         #: Where the current round of each loop began.
         self._bases = [Signal(16, name=f"base{level}") for level in range(4)]
         self._steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(self._bases)]
+        #: A register: who hears of it is many.
         self.end1 = Signal()
 
     @property
@@ -36,21 +37,21 @@ class WordWalk:
         """Word address in the scratchpad."""
         return self._bases[0]
 
-    def add_end(self, m: Module) -> None:
-        """Drive `end1`."""
-        m.d.comb += self.end1.eq(self.end0 & self._last1)
-
     def start(self, m: Module, base: Value, count0: Value, count1: Value) -> None:
         """Begin an operation at word `base`."""
-        m.d.sync += [*first_round(self._left0, self.end0, count0), *first_round(self._left1, self._last1, count1)]
+        m.d.sync += [*first_round(self._left0, self.end0, count0), *first_round(self._left1, self._last1, count1),
+                     self.end1.eq((count0 == 1) & (count1 == 1))]
         m.d.sync += [register.eq(base) for register in self._bases]
 
     def count(self, m: Module) -> None:
         """Count the word; with it, `step` goes on to the next one's address."""
         op = self._op
-        m.d.sync += next_round(self._left0, self.end0, op.count0)
+        inner = self._left0, self.end0, op.count0
+        outer = self._left1, self._last1, op.count1
+        m.d.sync += [*next_round(*inner), self.end1.eq(
+            next_is_last(*inner) & Mux(self.end0, next_is_last(*outer), self._last1))]
         with m.If(self.end0):
-            m.d.sync += next_round(self._left1, self._last1, op.count1)
+            m.d.sync += next_round(*outer)
 
     def step(self, m: Module, last_run2: Value) -> None:
         """Step the innermost loop that goes on; the loops inside it start again from there.

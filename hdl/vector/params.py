@@ -136,8 +136,12 @@ class ParameterBlocks(wiring.Component):
             with m.If(begins & (~fetching | (word == len(pieces) - 1))):
                 m.d.sync += [word.eq(0), address.eq(waiting.address), bank.eq(bank_of(1, waiting.address)),
                              whose.eq(waiting.number)]
+        # With the grant, a start comes late, and from afar: what counts blocks hears of it in the cycle after.
+        started = delayed(m, start, 1, "started", control=True)
+        with m.If(started):
+            m.d.sync += waiting_valid.eq(0)
         with m.If(start):
-            m.d.sync += [fetching.eq(1), buffer.eq(buffer + 1), waiting_valid.eq(0), asking.eq(1)]
+            m.d.sync += [fetching.eq(1), buffer.eq(buffer + 1), asking.eq(1)]
         with m.Elif(ends):
             m.d.sync += fetching.eq(0)
 
@@ -152,7 +156,7 @@ class ParameterBlocks(wiring.Component):
                        delayed(m, buffer, at, "buffer"), word.shape().width)
 
         done = delayed(m, ends, at + 1, "done", control=True)
-        m.d.sync += [held.eq(held + start - self.release), complete.eq(complete + done - self.take)]
+        m.d.sync += [held.eq(held + started - self.release), complete.eq(complete + done - self.take)]
         m.d.comb += self.ready.eq(complete != 0)
         return m
 
