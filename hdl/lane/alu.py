@@ -42,17 +42,19 @@ def alu_flags(operation: Value) -> list[Value]:
     return [Cat(operation.matches(*codes) for codes in flags.values()) for flags in _FLAGS]
 
 
-def _leading_copies(nibble: Value, above: Value) -> tuple[Value, Value]:
-    """Return how many of a nibble's upper bits are the bit above them, 0..3, and whether all four are."""
-    same = ~(nibble ^ Cat(nibble[1:], above))
+def _leading_copies(same: Value) -> tuple[Value, Value]:
+    """Return how many of a nibble's upper bits are the bit above them, 0..3, and whether all four are.
+
+    `same` says of each bit whether it is the one above it.
+    """
     two = same[3] & same[2]
     return Cat(same[3] & (~same[2] | same[1]), two), two & same[1] & same[0]
 
 
-def _byte_copies(byte: Value, above: Value) -> Value:
-    """Return how many of a byte's upper bits are the bit above them, and 8 or more for all; the operands come late."""
-    upper, all_upper = _leading_copies(byte[4:], above)
-    lower, all_lower = _leading_copies(byte[:4], byte[4])
+def _byte_copies(same: Value) -> Value:
+    """Return how many of a byte's upper bits are the bit above them, and 8 or more for all; `same` comes late."""
+    upper, all_upper = _leading_copies(same[4:])
+    lower, all_lower = _leading_copies(same[:4])
     return Cat(Mux(all_upper, lower, upper), all_upper & ~all_lower, all_upper & all_lower)
 
 
@@ -140,8 +142,9 @@ class LaneAlu(wiring.Component):
     def _count_zeros(self, m: Module) -> Signal:
         """Return the leading zeros of a, or the copies of its sign from the top on, two cycles later."""
         above = self.a[31] & ~self.flags0.counts_bits
-        copies = [delayed(m, _byte_copies(self.a[8 * i:8 * i + 8], self.a[8 * i + 8] if i < 3 else above), 1,
-                          f"byte_zeros{i}") for i in range(4)]
+        same = Signal(32)
+        m.d.comb += same.eq(~(self.a ^ Cat(self.a[1:], above)))
+        copies = [delayed(m, _byte_copies(same[8 * i:8 * i + 8]), 1, f"byte_zeros{i}") for i in range(4)]
         zeros = Signal(6, reset_less=True)
         with m.If(~copies[3][3]):
             m.d.sync += zeros.eq(copies[3])
