@@ -25,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tq_hw.boards.build import floorplan
+from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing, read_json
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.tools import run_tool
@@ -139,6 +140,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
         seconds["synthesize"] = run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; synth_ecp5 -top {_TOP} -json "
                                                    "design.json; tee -q -o stat.json stat -json"], folder)
         resources = count_cells(read_json(folder / "stat.json"), "ecp5")
+        absorb_registers(folder / "design.json")
         place_blocks(folder / "design.json", DEVICE)
 
         say(f"{design}: place and route")

@@ -3,10 +3,12 @@
 An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
 of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
 their sums; each lane of the vector unit gets a block of the lower row, and columns for which the upper rows have no
-room lie beside the lanes. From the top downwards the block RAMs hold the scratchpad (a row for each half of the word, a
-byte's four banks side by side, because clients choose among the banks), the accumulators amid the array by columns, and
-tables and vector registers by lanes. All are centred. nextpnr takes a site from a cell's attribute `BEL` and pulls the
-rest of the logic to it: what it has to wire then lies in the middle, where it would else begin at one end of the chip.
+room lie beside the lanes. Activations go from column to column, so the columns go to and fro, a row of multipliers
+after the other: the next column is beside one, or above it. From the top downwards the block RAMs hold the scratchpad
+(a row for each half of the word, a byte's four banks side by side, because clients choose among the banks), the
+accumulators amid the array by columns, and tables and vector registers by lanes. All are centred. nextpnr takes a site
+from a cell's attribute `BEL` and pulls the rest of the logic to it: what it has to wire then lies in the middle, where
+it would else begin at one end of the chip.
 """
 
 import json
@@ -53,6 +55,11 @@ def _centred(row: int, blocks: tuple[int, ...], columns: Sequence[int], count: i
     return [(first + offset, row, offset) for first in blocks[skipped:] for offset in columns][:count]
 
 
+def _turned(cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the columns of cells (column, row) from the last to the first, each with its rows in their order."""
+    return sorted(cells, key=lambda cell: (-cell[0], cell[1]))
+
+
 def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
     """Return a site for each multiplier of the array and the lanes; {} when the device is unknown or too small.
 
@@ -71,8 +78,15 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
         # Whole columns in the upper rows, the rest beside the lanes.
         of_column = 1 + max(row for _, row in cells)
         half = room // of_column * of_column
-    order = [cells[key] for key in sorted(cells)]
-    groups = [[*(lanes[key] for key in sorted(lanes)), *order[2 * half:]], order[:half], order[half:2 * half]]
+    order = sorted(cells)
+    rest = max(0, len(order) - 2 * half)
+    beside, middle, upper = order[:rest], order[rest:rest + half], order[rest + half:]
+    if beside:
+        middle = _turned(middle)
+    else:
+        upper = _turned(upper)
+    groups = [[*(lanes[key] for key in sorted(lanes)), *(cells[key] for key in beside)],
+              [cells[key] for key in middle], [cells[key] for key in upper]]
     if not rows or max(map(len, groups)) > room:
         return {}
     sites: dict[str, Site] = {}

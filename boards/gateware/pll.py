@@ -1,4 +1,4 @@
-"""PLLs: from the board's oscillator to the clocks of a design, exactly or not at all.
+"""PLLs: from the board's oscillator to the clocks of a design, exactly to the hertz or not at all.
 
 `plan_ecp5`, `plan_xilinx` and `plan_ice40` compute the dividers; the components instantiate the vendors' cells.
 """
@@ -23,7 +23,7 @@ _ICE40_FILTERS = ((17, 1), (26, 2), (44, 3), (66, 4), (101, 5), (133, 6))
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock that is wanted: `hz`, and how far it lags the first one, in degrees of its own period."""
+    """A clock that is wanted: `hz`, a whole number, and how far it lags the first one, in degrees of its own period."""
 
     hz: int
     phase_degrees: int = 0
@@ -89,7 +89,7 @@ _ICE40 = _Limits("SB_PLL40_PAD", 1, range(1, 17), range(1, 129), (2, 4, 8, 16, 3
 
 
 def _settings(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> Iterator[tuple[int, int, tuple[int, ...]]]:
-    """Yield input divider, multiplier and output dividers that give the clocks exactly."""
+    """Yield input divider, multiplier and output dividers that give the clocks."""
     for input_div in limits.input_divs:
         if not limits.detector_hz[0] * input_div <= input_hz <= limits.detector_hz[1] * input_div:
             continue
@@ -97,10 +97,11 @@ def _settings(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> Iterat
             oscillator = Fraction(input_hz * multiply, input_div)
             if oscillator > limits.oscillator_hz[1]:
                 break
-            divs = [oscillator / clock.hz for clock in clocks]
-            if oscillator >= limits.oscillator_hz[0] and all(div.denominator == 1 and div in limits.divs
-                                                             for div in divs):
-                yield input_div, multiply, tuple(int(div) for div in divs)
+            divs = tuple(round(oscillator / clock.hz) for clock in clocks)
+            if oscillator >= limits.oscillator_hz[0] and all(
+                    div in limits.divs and round(oscillator / div) == clock.hz
+                    for div, clock in zip(divs, clocks, strict=True)):
+                yield input_div, multiply, divs
 
 
 def _phases(clocks: Sequence[Clock], divs: Sequence[int]) -> tuple[int, ...] | None:

@@ -33,6 +33,18 @@ def test_sites_are_distinct_and_on_the_chip(rows: int, cols: int, lanes: int) ->
         assert len({column - number for name, (column, _, number) in sites.items() if f".lane{lane}." in name}) == 1
 
 
+@pytest.mark.parametrize(("rows", "cols", "lanes"), [(9, 8, 8), (16, 8, 4), (8, 8, 8), (9, 12, 8)])
+def test_the_next_column_is_beside_or_above(rows: int, cols: int, lanes: int) -> None:
+    """A row of multipliers further, or as far along one as a column and a gap between blocks are long."""
+    sites = multiplier_sites(names(rows, cols, lanes), DEVICE)
+    at = {tuple(map(int, name.split("product_")[1].split("_")[:2])): sites[name] for name in names(rows, cols, 0)}
+    for (row, col), (column, chip_row, _) in at.items():
+        if col + 1 < cols:
+            next_column, next_row, _ = at[row, col + 1]
+            assert next_row == chip_row or next_row == chip_row + 24
+            assert abs(next_column - column) <= 12 * (rows + 3) // 4, (row, col)
+
+
 def memory_names(parts: int, cols: int, lanes: int) -> list[str]:
     """Return names of block RAMs as Yosys makes them."""
     return [*(f"top.core.scratchpad.bank{bank}.0.{part}" for bank in range(4) for part in range(parts)),

@@ -1,8 +1,8 @@
 // Block RAM and multiplier of an ECP5; Yosys has models of its other cells.
 //
-// Block RAM: both ports on one clock, without output registers. Words of 9 bits and more have their parity bits, narrower
-// ones leave them out. A word that is read at the edge at which it is written comes out inverted: the device promises
-// nothing there, and nothing may rely on it.
+// Block RAM: both ports on one clock, output registers without reset. Words of 9 bits and more have their parity bits,
+// narrower ones leave them out. A word that is read at the edge at which it is written comes out inverted: the device
+// promises nothing there, and nothing may rely on it.
 
 module DP16KD #(
     parameter DATA_WIDTH_A = 18, DATA_WIDTH_B = 18, REGMODE_A = "NOREG", REGMODE_B = "NOREG", RESETMODE = "SYNC",
@@ -39,7 +39,8 @@ module DP16KD #(
     wire [35:0] dib = {18'b0, DIB17, DIB16, DIB15, DIB14, DIB13, DIB12, DIB11, DIB10, DIB9, DIB8, DIB7, DIB6, DIB5, DIB4, DIB3, DIB2, DIB1, DIB0};
     wire [13:0] ada = {ADA13, ADA12, ADA11, ADA10, ADA9, ADA8, ADA7, ADA6, ADA5, ADA4, ADA3, ADA2, ADA1, ADA0};
     wire [13:0] adb = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0};
-    reg [35:0] doa, dob;
+    reg [35:0] read_a, read_b, late_a, late_b;
+    wire [35:0] doa = REGMODE_A == "OUTREG" ? late_a : read_a, dob = REGMODE_B == "OUTREG" ? late_b : read_b;
     // A port of 36 bits has its upper half on the pins of the other one.
     assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0} = DATA_WIDTH_B == 36 ? dob[17:0] : doa[17:0];
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0} = DATA_WIDTH_B == 36 ? dob[35:18] : dob[17:0];
@@ -57,8 +58,10 @@ module DP16KD #(
     integer i;
     initial begin
         for (i = 0; i < 1024; i = i + 1) cells[i] = INIT[320 * (i / 16) + 20 * (i % 16) +: 18];
-        doa = 0;
-        dob = 0;
+        read_a = 0;
+        read_b = 0;
+        late_a = 0;
+        late_b = 0;
     end
 
     function automatic [9:0] first_row(input integer width, input [13:0] address);
@@ -95,12 +98,14 @@ module DP16KD #(
         if (bits_a[35:18] != 0) cells[row_a | 1] <= cells[row_a | 1] & ~bits_a[35:18] | dia[35:18] & bits_a[35:18];
         if (bits_b[17:0] != 0)
             cells[row_b] <= cells[row_b] & ~bits_b[17:0] | 18'(dib << first_bit(DATA_WIDTH_B, adb)) & bits_b[17:0];
-        if (CEA && (!WEA || WRITEMODE_A == "READBEFOREWRITE")) doa <= now_a >> first_bit(DATA_WIDTH_A, ada);
-        else if (CEA && WRITEMODE_A == "WRITETHROUGH") doa <= dia;
-        if (CEB && (!WEB || WRITEMODE_B == "READBEFOREWRITE")) dob <= now_b >> first_bit(DATA_WIDTH_B, adb);
-        else if (CEB && WRITEMODE_B == "WRITETHROUGH") dob <= dib;
-        if (RSTA) doa <= 0;
-        if (RSTB) dob <= 0;
+        if (CEA && (!WEA || WRITEMODE_A == "READBEFOREWRITE")) read_a <= now_a >> first_bit(DATA_WIDTH_A, ada);
+        else if (CEA && WRITEMODE_A == "WRITETHROUGH") read_a <= dia;
+        if (CEB && (!WEB || WRITEMODE_B == "READBEFOREWRITE")) read_b <= now_b >> first_bit(DATA_WIDTH_B, adb);
+        else if (CEB && WRITEMODE_B == "WRITETHROUGH") read_b <= dib;
+        if (RSTA) read_a <= 0;
+        if (RSTB) read_b <= 0;
+        if (OCEA) late_a <= read_a;
+        if (OCEB) late_b <= read_b;
     end
 endmodule
 
