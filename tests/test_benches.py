@@ -103,5 +103,5 @@ echo "$(basename "$5"),123.0" >> "$4/net_summary_system.csv"
 
 def test_memories_of_boards() -> None:
     options = run._parser().parse_args(["--memory-of", "ulx3s_85f"])
-    assert run.memory_of(options) == run.Memory(30, 1.69)
+    assert run.memory_of(options) == run.Memory(30, 1.61)
     assert run.memory_of(run._parser().parse_args(["--latency", "100", "--bytes-per-cycle", "4"])) == run.Memory(100, 4)

@@ -66,7 +66,7 @@ def test_real_numbers(network: tq_hw.Network) -> None:
 
 
 def test_for_a_board_and_for_a_memory(network: tq_hw.Network, tmp_path: Path) -> None:
-    assert network.compile(board="ulx3s_85f").config.name == "n9x8"
+    assert network.compile(board="ulx3s_85f").config.name == "ulx3s_85f"
     slow = network.compile("tiny", memory=tq_hw.Memory(bytes_per_cycle=0.5))
     assert slow.cycles > network.compile("tiny").cycles
     slow.save(tmp_path / "digits.tqm")

@@ -7,7 +7,7 @@ from tq_hw.isa.memory import Memory
 
 def test_rates_of_the_kinds_of_memory() -> None:
     ulx3s, arty = BOARDS["ulx3s_85f"], BOARDS["arty_a7"]
-    assert memory_rate(ulx3s, ulx3s.memories[0]) == Memory(30, 1.69)
+    assert memory_rate(ulx3s, ulx3s.memories[0]) == Memory(30, 1.61)
     assert memory_rate(arty, arty.memories[0]) == Memory(30, 7.75)
     ecpix5 = BOARDS["ecpix5_85f"]
     assert memory_rate(ecpix5, ecpix5.memories[0]) == Memory(30, 5.14)

@@ -102,12 +102,12 @@ def test_sdr_gives_what_schedules_are_made_for(tmp_path: Path) -> None:
     pytest.importorskip("litedram")
     board = BOARDS["ulx3s_85f"]
     memory = board.memories[0]
-    assert isinstance(memory, Sdr) and (board.clock_hz, memory.clock_hz) == (100_000_000, 87_500_000)
+    assert isinstance(memory, Sdr) and (board.clock_hz, memory.clock_hz) == (100_000_000, 83_333_333)
     core = generate_core(core_description(memory, board.device.name, 25_000_000))
     (tmp_path / "core.v").write_text(core.verilog, encoding="utf-8")
     design = Design(memory, board.config.bus_bytes, core.sequence)
     sources = ["core.v", *(RTL / part for part in ("ecp5_io.v", "sdram_chip.v", "rate_board.v"))]
-    found = bytes_per_cycle(tmp_path, design, "fpga", sources, (7, 8))
+    found = bytes_per_cycle(tmp_path, design, "fpga", sources, (5, 6))
     assert round(found, 2) == memory_rate(board, memory).bytes_per_cycle
 
 

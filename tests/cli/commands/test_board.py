@@ -210,8 +210,8 @@ def test_an_unknown_board_is_named(tq: Any, files: Path, command: str) -> None:
 
 @pytest.mark.parametrize(("options", "memory", "levelled"), [
     (("arty_a7",), Memory(30, 7.75), True), (("ecpix5_85f",), Memory(30, 5.14), True),
-    (("arty_a7", "--memory", "block RAM"), Memory(6, 7.53), False), (("ulx3s_85f",), Memory(30, 1.69), False),
-    (("ulx3s_85f", "--latency", "9"), Memory(9, 1.69), False)])
+    (("arty_a7", "--memory", "block RAM"), Memory(6, 7.53), False), (("ulx3s_85f",), Memory(30, 1.61), False),
+    (("ulx3s_85f", "--latency", "9"), Memory(9, 1.61), False)])
 def test_emulated_memory_is_the_boards(tq: Any, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
                                        memory: Memory, levelled: bool) -> None:
     seen: dict[str, Any] = {}
@@ -226,7 +226,7 @@ def test_emulated_memory_is_the_boards(tq: Any, monkeypatch: pytest.MonkeyPatch,
     assert (seen["memory"], seen["levelled"]) == (memory, levelled)
 
 
-@pytest.mark.parametrize(("board", "memory"), [("arty_a7", Memory(30, 7.75)), ("ulx3s_85f", Memory(30, 1.69))])
+@pytest.mark.parametrize(("board", "memory"), [("arty_a7", Memory(30, 7.75)), ("ulx3s_85f", Memory(30, 1.61))])
 def test_a_schedule_is_for_the_boards_memory(tq: Any, files: Path, monkeypatch: pytest.MonkeyPatch, board: str,
                                              memory: Memory) -> None:
     seen: list[Any] = []

@@ -19,7 +19,7 @@ def test_a_board_with_room(tq: Tq) -> None:
     result = tq("compile", DIGITS, "--fit", "ulx3s_85f", "--json", "f.json")
     assert (result.code, result.err) == (0, "")
     report = json.loads(Path("f.json").read_text(encoding="utf-8"))
-    assert (report["fits"], report["memory"], report["preset"]["config"]["name"]) == (True, "SDR SDRAM", "n9x8")
+    assert (report["fits"], report["memory"], report["preset"]["config"]["name"]) == (True, "SDR SDRAM", "ulx3s_85f")
     largest = report["largest"]
     assert largest["config"]["rows"] * largest["config"]["cols"] > 100
     assert largest["resources"]["multipliers"] <= 156
@@ -28,7 +28,7 @@ def test_a_board_with_room(tq: Tq) -> None:
     assert fastest["resources"]["multipliers"] <= 156
     assert "`tq-hw explore MODEL --board ulx3s_85f` looks at all that fit, and at options\n" in result.out
     assert report["preset"]["milliseconds"] == pytest.approx(report["preset"]["cycles"] / 1e5)
-    assert report["gives"] == ["multipliers: 208 of 156 for n9x8 with twice the columns and lanes"]
+    assert report["gives"] == ["multipliers: 288 of 156 for ulx3s_85f with twice the columns and lanes"]
     assert f"needs {report['memory_bytes']:,} bytes of memory; ulx3s_85f has SDR SDRAM of 33,554,432" in result.out
     assert list(Path().glob("*.tqm")) == []
 
