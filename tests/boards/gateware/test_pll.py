@@ -1,4 +1,4 @@
-"""Dividers of the PLLs: exact rates within the limits of the data sheets, or an error."""
+"""Dividers of the PLLs: rates exact to the hertz within the limits of the data sheets, or an error."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -27,7 +27,7 @@ def check(plan: PllPlan, clocks: Sequence[Clock], limits: tuple[Plan, int, int, 
     oscillator = detector * plan.multiply
     assert low * MHZ <= oscillator <= high * MHZ
     for clock, div, lag in zip(clocks, plan.divs, plan.phase_eighths, strict=True):
-        assert oscillator / div == clock.hz
+        assert round(oscillator / div) == clock.hz
         assert Fraction(lag, 8 * div) * 360 == clock.phase_degrees
 
 
@@ -47,6 +47,16 @@ def test_ecp5_loop_closes_over_the_first_clock() -> None:
     plan = plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(75 * MHZ), Clock(75 * MHZ, 90)])
     assert plan == PllPlan(25 * MHZ, 1, 24, (6, 8, 8), (0, 0, 16), 6)
     assert plan.outputs_hz == (100 * MHZ, 75 * MHZ, 75 * MHZ)
+
+
+def test_a_third_of_a_rate_is_named_to_the_hertz() -> None:
+    assert plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(83_333_333)]) == PllPlan(25 * MHZ, 1, 20, (5, 6), (0, 0), 5)
+
+
+@pytest.mark.parametrize("hz", [83_333_332, 83_333_334])
+def test_a_hertz_beside_it_is_another_rate(hz: int) -> None:
+    with pytest.raises(OptionError, match=r"^EHXPLLL cannot make .* exactly; "):
+        plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(hz)])
 
 
 def test_dividers_of_the_other_families() -> None:
