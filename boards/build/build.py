@@ -13,6 +13,7 @@ from typing import Any
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.cluster_seeds import place_on_cluster
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
+from tq_hw.boards.build.ecp5_scripts import ecp5_scripts
 from tq_hw.boards.build.fasm_check import check_frames
 from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, vivado_figures
 from tq_hw.boards.build.floorplan import place_blocks
@@ -34,13 +35,6 @@ __all__ = ["BuildResult", "Progress", "build", "critical_path", "dram_core", "el
 Progress = Callable[[str, float], None]
 
 TOP = "top"
-#: Names that Amaranth gives the accelerator's module, with all that it holds.
-_ACCELERATOR = "*.accelerator.accelerator"
-#: The flip-flops of activations: those of a row are equal from column to column, but one for all is far from most.
-_ACTIVATIONS = "w:activation_* %ci1:+$dff[Q] t:$dff %i"
-#: Other names for parts of a wire: to Yosys, what ABC9 gives back as `sum[3]` is bit 3 of the wire `sum` and the first
-#: bit of its part of 32 bits that Amaranth names `sum[3]`.
-_PARTS = "w:*[[]*"
 _MHZ = 1_000_000
 _BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.GOWIN: PACKED,
               Toolchain.XILINX: "top.bit"}
@@ -122,13 +116,7 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
     stat = f"tee -q -o {_STAT} stat -json"
     options: dict[str, Any] = {"emit_src": False}
     if board.toolchain is Toolchain.ECP5:
-        options |= {"nextpnr_opts": f"{pnr} --placer static --router router1"}
-        # The accelerator's logic is mapped by itself: a module's slowest path is all the haste that its others get, and
-        # a DRAM's controller, at a lower rate, has the slowest of all. What the accelerator gives comes from registers.
-        options |= {"script_after_read": f"rename -hide {_PARTS}\n"
-                                         f"setattr -mod -set keep_hierarchy 1 {_ACCELERATOR}\n"
-                                         f"setattr -set keep 1 {_ACTIVATIONS}",
-                    "script_after_synth": f"setattr -mod -unset keep_hierarchy *; flatten; opt_clean; {stat}"}
+        options |= {"nextpnr_opts": f"{pnr} --placer static --router router1", **ecp5_scripts(stat)}
     elif board.toolchain is Toolchain.ICE40:
         # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",

@@ -96,15 +96,13 @@ class SlotCounter(wiring.Component):
         begin, may_begin = self._begin(m, s, after)
 
         # A tile is whole rows, and a row's slots reach its last column: the last column is kept here or has been.
-        # When a step begins comes late: its number is counted in the cycle after.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
         with m.If(delayed(m, begin & new.operation_first, 1, "began", control=True)):
             m.d.sync += number.eq(number + 1)
-        m.d.comb += self.live.eq(s.live)
+        m.d.comb += [self.live.eq(s.live), self.cut_number.eq(number)]
         cols, depthwise = s.position.cols, s.constants.depthwise
         m.d.sync += [self.cut.eq(s.row_end & depthwise & ~(last(cols) & (s.keep | ~cols[0]))),
                      self.number.eq(delayed(m, number, SLOT_TO_PORT_CYCLES - 1, "number"))]
-        m.d.comb += self.cut_number.eq(number)
 
         tag = self._tag(m, s)
         self._ports(m, s, tag, self._add_offsets(m, s, may_begin))

@@ -118,12 +118,21 @@ class Realigner(wiring.Component):
                                for lane in range(config.word_bytes))),
         ]
 
-        # Stage 2: rotated so that the first one is lane 0, then the port. After stage 1 nothing waits: three words may
-        # be on their way to the queue that its level does not tell.
+        self._to_port(m, ready, cut, cut_valid, cut_word, from_memory)
+        m.d.comb += [self.idle.eq(held == 0), self.stall.eq(word_valid & ~go | self.port.en & ~self.port.grant)]
+        return m
+
+    def _to_port(self, m: Module, ready: Signal, cut: Signal, cut_valid: Signal, cut_word: Any,
+                 from_memory: Signal) -> None:
+        """Stage 2: rotated so that the first one is lane 0, then the port.
+
+        After stage 1 nothing waits: three words may be on their way to the queue that its level does not tell.
+        """
+        config = self._config
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
         m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
-        turned = rotate_down(m, cut, cut_word.place[:rotation_bits], "turned")
+        turned = rotate_down(m, cut, cut_word.place[:ceil_log2(ring_size(config))], "turned")
         inverted = Mux(cut_word.flip, 0x80, 0)
         others: list[Value] = [cut_word.fill] * config.word_bytes
         if config.compressed_weights:
@@ -138,8 +147,5 @@ class Realigner(wiring.Component):
             self.port.en.eq(out.o.valid), self.port.addr.eq(out.o.payload.addr),
             self.port.data.eq(out.o.payload.data),
             self.port.mask.eq(Const(1).replicate(config.word_bytes)), out.o.ready.eq(self.port.grant),
-            self.idle.eq(held == 0),
-            self.stall.eq(word_valid & ~go | self.port.en & ~self.port.grant),
         ]
         m.d.sync += self.done.eq(self.port.en & self.port.grant & out.o.payload.last)
-        return m

@@ -263,7 +263,7 @@ def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> N
 
     def synthesize(board: Board, memory: object, folder: Path) -> dict[str, float]:
         built.append(board.config)
-        fits = board.config.fingerprint == PRESETS["n9x8"].fingerprint
+        fits = board.config.fingerprint == BOARDS["ulx3s_85f"].config.fingerprint
         return {"luts": 30_000 if fits else 90_000, "flip_flops": 1, "multipliers": 104, "block_rams": 92}
 
     monkeypatch.setattr("tq_hw.cli.explore.tasks.synthesize", synthesize)
@@ -272,14 +272,14 @@ def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> N
     assert (result.code, result.err) == (0, "")
     report = front()
     point, = (point for point in report["front"] if point["confirmed_by"] == "synth")
-    assert (point["config"]["name"], point["resources"]["luts"]) == ("n9x8", 30_000)
+    assert (point["config"]["name"], point["resources"]["luts"]) == ("ulx3s_85f", 30_000)
     assert report["refused"] == {"does not fit by synthesis": len(built) - 1}
 
 
 def test_finalists_are_routed(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
     """Here the preset misses its clock by a tenth, and the others find no place."""
     def build(board: Board, memory: object, folder: Path) -> BuildResult:
-        if board.config.fingerprint != PRESETS["n9x8"].fingerprint:
+        if board.config.fingerprint != BOARDS["ulx3s_85f"].config.fingerprint:
             raise ToolError("nextpnr-ecp5 failed: no room")
         return BuildResult("top.bit", 1, {"luts": 30_000, "multipliers": 104, "block_rams": 92},
                            {"sync": Timing("sync", 90.0, 100.0, ())}, ())
@@ -291,7 +291,7 @@ def test_finalists_are_routed(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "route at 90.0 MHz" in result.out
     report = front()
     point, = (point for point in report["front"] if point["confirmed_by"].startswith("route"))
-    assert (point["config"]["name"], point["clock_mhz"], point["resources"]["luts"]) == ("n9x8", 90.0, 30_000)
+    assert (point["config"]["name"], point["clock_mhz"], point["resources"]["luts"]) == ("ulx3s_85f", 90.0, 30_000)
     assert point["milliseconds"] == pytest.approx(point["cycles"]["digits"] / 90e3)
     assert list(report["refused"]) == ["could not be routed: nextpnr-ecp5 failed: no room"]
 
@@ -361,7 +361,7 @@ def test_interrupted_it_says_one_line(space: Path, tmp_path: Path) -> None:
 
 
 def test_options_are_tried_where_they_are_of_use(monkeypatch: pytest.MonkeyPatch) -> None:
-    board = BOARDS["ulx3s_85f"]
+    board = replace(BOARDS["ulx3s_85f"], config=PRESETS["n9x8"])
     target = board_target(board, board.memories[0])
     model = read_model(DIGITS)
     packed = Machine(replace(board.config, dsp_packing=2), {})
