@@ -23,7 +23,7 @@ def run_beats_bits(config: Config) -> int:
 
 
 def beat_number_bits(config: Config) -> int:
-    """Low bits of a beat's number: twice as many as may be under way."""
+    """Low bits of a beat's number: half of the numbers for what the buffer holds or waits for, room for what asks."""
     return ceil_log2(LOAD_BYTES // config.bus_bytes) + 1
 
 

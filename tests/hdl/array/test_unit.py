@@ -151,6 +151,7 @@ def test_short_steps_take_as_long_as_their_weights() -> None:
 def test_depthwise_rows_are_back_to_back() -> None:
     c = config(9, 4)
     long, short = (run_all(c, [depthwise(c, rows=3, cols=5, kernel=(3, 3), out_blocks=n)]) for n in (5, 2))
+    # A sixth block would wait for its buffer: these are read one after the other, slower than they are filled.
     assert long.cycles - short.cycles == 3 * 15
 
 
