@@ -1,0 +1,184 @@
+"""Where a product of two run-time matrices has its words, what is loaded into them, and stored."""
+
+from dataclasses import dataclass
+
+from tq_hw.compiler.emit.emitter import Emitter
+from tq_hw.compiler.emit.matmul_programs import negated, zero_sums
+from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
+from tq_hw.compiler.plan.layout import View, block_count, signed_step
+from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.layout import Unit
+from tq_hw.isa.sizes import ceil_div
+
+__all__ = ["MatMulWords"]
+
+#: Rows at most of matrices whose depth comes in parts.
+_PART_ROWS = 64
+#: Rows of a tile at least for which rows and results have two buffers.
+_TWICE_ROWS = 64
+
+
+@dataclass
+class MatMulWords:
+    """Words of a layer: zero-point words, weights of a zero point, two weight buffers, rows, results.
+
+    Members
+    -------
+    rows : of the first matrix that are there together
+    parts : input blocks of each part of the depth; more than one where all of it does not fit
+    buffers : of rows and results, where the depth is whole
+    """
+
+    emitter: Emitter
+    layer: MatMul
+    plan: LayerPlan
+
+    def __post_init__(self) -> None:
+        """Divide the words."""
+        config = self.config = self.emitter.config
+        self.depth, self.cols = self.layer.inputs[0].shape[3], self.layer.inputs[1].shape[3]
+        self.in_blocks = block_count(self.depth, config)
+        self.block_words = config.slices * config.gemm_rows
+        self.negated = [negated(z) for z in self.layer.zero_points]
+        self.out_blocks = block_count(self.cols, config)
+        #: Bytes of an output element, and words of an output slot: those of one block may take several.
+        self.size = ELEMENT_BYTES[self.layer.out_type]
+        self.wide = ceil_div(self.size * config.block, config.word_bytes)
+        self.added = len(self.layer.inputs) > 2
+        out_words = self.out_blocks * self.wide * (2 if self.added else 1)
+        left, constant = self.plan.out_words - 4, 1 if self.negated[1] else 0
+        weights = (2 + constant) * self.in_blocks * self.block_words
+        self.zero = zero_sums(self.layer, config)
+        limit = min(self.layer.lhs_rows, self.zero.tile * self.zero.tiles if self.zero else config.acc_words)
+        self.parts, self.buffers = [(0, self.in_blocks)], 1
+        self.rows = max(1, min(limit, (left - weights) // (self.in_blocks + out_words)))
+        twice = (left - weights) // (2 * (self.in_blocks + out_words))
+        if twice >= min(limit, _TWICE_ROWS) and len(self.layer.pairs) * self.layer.lhs_rows > limit:
+            self.rows, self.buffers = min(limit, twice), 2
+        self.rows = ceil_div(self.layer.lhs_rows, ceil_div(self.layer.lhs_rows, self.rows))
+        if weights + self.rows * (self.in_blocks + out_words) > left:
+            self._cut(left - constant * self.block_words, 2 + constant, out_words)
+        most = max(high - low for low, high in self.parts)
+        self.weight_words = most * self.block_words
+        self.words_base = self.plan.out_bases[0]
+        self.const_base = self.words_base + 2
+        #: The last block of the depth, whose last rows may be missing, has zero points of its own.
+        self.last_const_base = self.const_base + constant * self.weight_words
+        self.weight_base = self.last_const_base + (constant * self.block_words if len(self.parts) > 1 else 0)
+        self.rows_base = self.weight_base + 2 * self.weight_words
+        self.row_words = most * self.rows
+        self.out_words = self.rows * out_words
+        self.out_base = self.rows_base + (2 if len(self.parts) > 1 else self.buffers) * self.row_words
+        self.words = Access("pad", self.words_base, self.words_base + 1)
+        self.const = Access("pad", self.const_base, self.weight_base)
+        self.weights_loaded = self.rows_loaded = 0
+
+    def _cut(self, left: int, buffers: int, out_words: int) -> None:
+        """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
+        self.zero, self.buffers = None, 1
+        weights = buffers * self.block_words
+        # Half of the words for rows and their results, at most.
+        self.rows = max(1, min(self.layer.lhs_rows, self.config.acc_words, _PART_ROWS,
+                               (left - 2 * weights) // (2 * (out_words + 2))))
+        size = (left - self.rows * out_words) // (weights + 2 * self.rows)
+        whole = self.in_blocks - 1
+        self.parts = [(low, min(low + size, whole)) for low in range(0, whole, size)] + [(whole, self.in_blocks)]
+
+    def fill(self, base: int, words: int, value: int, access: Access) -> None:
+        """Fill words with a byte."""
+        word = self.config.word_bytes
+        self.emitter.load({"run_bytes": 0, "fill": value & 0xFF, "destination": base, "emit_bytes": word,
+                           "advance_bytes": 0, "last_emit_bytes": word, "count0": words, "step0": 1, "count1": 1,
+                           "count2": 1, "count3": 1}, (), (access,))
+
+    def _pieces(self, part: tuple[int, int]) -> list[tuple[int, int, int]]:
+        """(first depth, depth, input blocks) of some blocks: the whole blocks, and what is left over."""
+        block, (low, high) = self.config.block, part
+        whole = min(high, self.depth // block)
+        pieces = [(low * block, block, whole - low)] if whole > low else []
+        return pieces + ([(whole * block, self.depth - whole * block, 1)] if high > whole else [])
+
+    def constant_weights(self, base: int, part: tuple[int, int], value: int) -> None:
+        """Weights of `value` for every row that exists, 0 for the others."""
+        word = self.config.word_bytes
+        self.fill(base, (part[1] - part[0]) * self.block_words, 0, self.const)
+        for first, depth, blocks in self._pieces(part):
+            self.emitter.load({
+                "run_bytes": 0, "fill": value & 0xFF, "emit_bytes": word, "advance_bytes": 0, "last_emit_bytes": word,
+                "destination": base + (first // self.config.block - part[0]) * self.block_words, "count0": depth,
+                "step0": 1, "count1": blocks, "step1": self.block_words, "count2": 1, "count3": 1}, (), (self.const,))
+
+    def load_weights(self, matrix: int, o: int, part: tuple[int, int]) -> tuple[int, Access]:
+        """Bring `cols` columns of some blocks of the second matrix into a weight buffer."""
+        config, value = self.config, self.layer.inputs[1]
+        base = self.weight_base + self.weights_loaded % 2 * self.weight_words
+        self.weights_loaded += 1
+        access = Access("pad", base, base + self.weight_words)
+        if self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block):
+            self.fill(base, (part[1] - part[0]) * self.block_words, 0, access)
+        region, offset = self.emitter.memory_of(value)
+        start = offset + matrix * self.depth * self.cols
+        low, count = o * config.cols, min(config.cols, self.cols - o * config.cols)
+        for first, depth, blocks in self._pieces(part):
+            self.emitter.load({
+                "region": region, "memory_offset_bytes": start + first * self.cols + low, "run_bytes": count,
+                "flip": int(value.flip), "destination": base + (first // config.block - part[0]) * self.block_words,
+                "emit_bytes": config.cols, "advance_bytes": config.cols, "last_emit_bytes": config.cols,
+                "last_advance_bytes": config.cols, "count0": 1, "count1": 1, "count2": depth, "step2": 1,
+                "stride2_bytes": self.cols, "count3": blocks, "step3": self.block_words,
+                "stride3_bytes": config.block * self.cols},
+                (Access(f"region{region}", start, start + self.depth * self.cols),), (access,))
+        return base, access
+
+    def load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:
+        """Bring some blocks of rows of the first matrix into a buffer."""
+        count, value = span[1] - span[0], self.layer.inputs[0]
+        turn = self.rows_loaded % (2 if len(self.parts) > 1 else self.buffers)
+        self.rows_loaded += 1
+        view = View(self.emitter.new_buffer(value.name), self.rows_base + turn * self.row_words,
+                    (part[1] - part[0]) * count, 0, count, left, part[0], span[0])
+        self.emitter.load_rect(value, view, (left, left + 1), span, part)
+        return view
+
+    def _wide_parts(self) -> list[tuple[int, int, int]]:
+        """(first block, blocks, elements): the whole blocks, and what is left over."""
+        whole, left = divmod(self.cols, self.config.block)
+        return ([(0, whole, self.config.block)] if whole else []) + ([(whole, 1, left)] if left else [])
+
+    def _wide_loops(self, value: Value, number: int, span: tuple[int, int], part: tuple[int, int, int]) -> tuple[
+            dict[str, int], Access]:
+        """Memory and loop fields that a load and a store of rows of int16 or int32 share."""
+        first, blocks, elements = part
+        count = span[1] - span[0]
+        region, offset = self.emitter.memory_of(value)
+        size, row = self.size, self.size * self.cols
+        at = offset + row * (number * self.layer.lhs_rows + span[0])
+        words = ceil_div(size * elements, self.config.word_bytes)
+        fields = {"region": region, "memory_offset_bytes": at + size * first * self.config.block, "count0": words,
+                  "step0": 1, "count1": blocks, "step1": signed_step(count * self.wide), "count2": count,
+                  "step2": self.wide, "stride2_bytes": row, "count3": 1}
+        return fields, Access(f"region{region}", at, at + row * count)
+
+    def load_added(self, number: int, span: tuple[int, int], base: int) -> tuple[Access, ...]:
+        """Bring what is added to some rows of product `number`."""
+        value, word = self.layer.inputs[2], self.config.word_bytes
+        access = Access("pad", base, base + (span[1] - span[0]) * self.out_blocks * self.wide)
+        for part in self._wide_parts():
+            fields, read = self._wide_loops(value, number, span, part)
+            last = 2 * part[2] - (fields["count0"] - 1) * word
+            self.emitter.load(fields | {
+                "run_bytes": 2 * part[1] * part[2], "emit_bytes": word, "advance_bytes": word, "last_emit_bytes": last,
+                "last_advance_bytes": last, "destination": base + part[0] * fields["step1"]}, (read,), (access,))
+        return (access,)
+
+    def store_wide(self, number: int, span: tuple[int, int], base: int, read: Access) -> None:
+        """Store some rows of product `number` whose elements are int16 or int32."""
+        word = self.config.word_bytes
+        for part in self._wide_parts():
+            fields, write = self._wide_loops(self.layer.output, number, span, part)
+            self.emitter.stream.add(Unit.STORE, fields | {
+                "source": base + part[0] * fields["step1"], "take_bytes": word,
+                "last_take_bytes": self.size * part[2] - (fields["count0"] - 1) * word}, (read,), (write,),
+                self.emitter.layer_index)
