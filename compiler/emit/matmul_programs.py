@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import MatMul
-from tq_hw.compiler.programs.words import OUT, Uop, reg_b, to
+from tq_hw.compiler.programs.words import OUT, Uop, reg_a, reg_b, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, ShiftSource, Source
@@ -33,6 +33,13 @@ def negated(zero_point: int) -> list[int]:
 
 def result_uops(layer: MatMul, first: Uop) -> list[Uop]:
     """Program that makes results of sums; `first` names the two operands whose sum they are."""
+    uops = _result_uops(layer, first)
+    if layer.table is None:
+        return uops
+    return [*uops[:-1], {**uops[-1], "destination": Destination.REGISTER}, {**reg_a(0), "a_table": 1, **OUT}]
+
+
+def _result_uops(layer: MatMul, first: Uop) -> list[Uop]:
     operands = {**first, "alu": Alu.ADD}
     if layer.raw:
         return [{**operands, **OUT}]

@@ -119,17 +119,19 @@ class MatMulWords:
         if self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block):
             self.fill(base, (part[1] - part[0]) * self.block_words, 0, access)
         region, offset = self.emitter.memory_of(value)
-        start = offset + matrix * self.depth * self.cols
+        place = value.place
+        start = offset + matrix * place.row_bytes
         low, count = o * config.cols, min(config.cols, self.cols - o * config.cols)
         for first, depth, blocks in self._pieces(part):
             self.emitter.load({
-                "region": region, "memory_offset_bytes": start + first * self.cols + low, "run_bytes": count,
+                "region": region, "memory_offset_bytes": start + first * place.pixel_bytes + low, "run_bytes": count,
                 "flip": int(value.flip), "destination": base + (first // config.block - part[0]) * self.block_words,
                 "emit_bytes": config.cols, "advance_bytes": config.cols, "last_emit_bytes": config.cols,
                 "last_advance_bytes": config.cols, "count0": 1, "count1": 1, "count2": depth, "step2": 1,
-                "stride2_bytes": self.cols, "count3": blocks, "step3": self.block_words,
-                "stride3_bytes": config.block * self.cols},
-                (Access(f"region{region}", start, start + self.depth * self.cols),), (access,))
+                "stride2_bytes": place.pixel_bytes, "count3": blocks, "step3": self.block_words,
+                "stride3_bytes": config.block * place.pixel_bytes},
+                (Access(f"region{region}", start, start + (self.depth - 1) * place.pixel_bytes + self.cols),),
+                (access,))
         return base, access
 
     def load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:

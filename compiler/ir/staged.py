@@ -156,6 +156,7 @@ class MatMul(Staged):
     raw : the output is the sums themselves, int32
     saturates : the result is saturated to int16 before the third input is added, too
     rounding, steps : as of a `Mac`
+    table : by which results are looked up, None: they are the output
     is_useful : the products are the model's; those that look up rows of a table are not
     """
 
@@ -170,6 +171,7 @@ class MatMul(Staged):
     saturates: bool = False
     rounding: str = "tflite"
     steps: Steps | None = None
+    table: IntArray | None = None
     is_useful: bool = True
 
     @property
@@ -181,7 +183,7 @@ class MatMul(Staged):
     @property
     def tables(self) -> tuple[IntArray | None, IntArray | None]:
         """Contents of tables 1 and 2."""
-        return (None, None if self.steps is None else self.steps.table)
+        return (self.table, None if self.steps is None else self.steps.table)
 
     @property
     def out_type(self) -> int:

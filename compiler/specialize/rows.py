@@ -20,7 +20,7 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
 
-__all__ = ["spread_rows"]
+__all__ = ["lies_across", "spread_rows"]
 
 #: Cycles of a move, per byte; of two moves, at least.
 _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 0.45, 600
@@ -47,8 +47,8 @@ def _row_cycles(layer: RowProgram, config: Config) -> float:
     return n * h * w * (chain * UOP_WAIT_CYCLES + _PASSES * max(UOP_WAIT_CYCLES, beats))
 
 
-def _column_cycles(layer: RowProgram, config: Config) -> float:
-    """Estimate of the cycles with a row in each lane."""
+def _column_cycles(layer: RowProgram, config: Config, turned: bool) -> float:
+    """Estimate of the cycles with a row in each lane, `turned`: as they come, without moves."""
     n, h, w, c = layer.output.shape
     rows = n * h * w
     code = scalars_of(parts_of(layer.program, layer.numbers))
@@ -57,7 +57,15 @@ def _column_cycles(layer: RowProgram, config: Config) -> float:
     room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
     tiles = ceil_div(beats, max(1, min(room, config.vector_register_words)))
     passes = _COLUMN_PASSES * c + chain
-    return passes * max(tiles * UOP_WAIT_CYCLES, beats) + 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
+    moves = 0 if turned else 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
+    return passes * max(tiles * UOP_WAIT_CYCLES, beats) + moves
+
+
+def lies_across(layer: RowProgram, config: Config, turned: bool = False) -> bool:
+    """Whether a program takes fewer cycles with a row in each lane, `turned`: if rows lie so without moves."""
+    dense = layer.inputs[0].dense and layer.output.dense
+    fits = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
+    return fits and _column_cycles(layer, config, turned) < _row_cycles(layer, config)
 
 
 def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
@@ -80,9 +88,7 @@ def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
 def _spread(layer: Layer, config: Config) -> list[Layer]:
     if not isinstance(layer, RowProgram):
         return [layer]
-    dense = layer.inputs[0].dense and layer.output.dense
-    columns = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
-    if columns and _column_cycles(layer, config) < _row_cycles(layer, config):
+    if lies_across(layer, config):
         return _in_columns(layer, config)
     if _fits(layer, config):
         return [layer]

@@ -1,0 +1,111 @@
+"""Moves that turn matrices, and one move instead of two that follow each other."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Graph, Layer
+from tq_hw.compiler.ir.staged import Copy, Move
+from tq_hw.compiler.ir.strided import blank, copy_between
+from tq_hw.compiler.ir.value import IntArray, Value
+
+__all__ = ["joined_moves", "turn"]
+
+#: Bytes that are followed one by one.
+_MOST_BYTES = 1 << 22
+
+
+def turn(value: Value, layer: Layer, output: Value | None = None) -> Move:
+    """Return the move, for `layer`, that exchanges rows and columns of matrices [1, matrices, rows, columns]."""
+    _, count, rows, cols = value.shape
+    if output is None:
+        output = Value(f"{value.name} (turned)", value.tensor, (1, count, cols, rows), value.zero_point)
+    upright, across = blank((count, rows, cols), "int8"), blank((count, cols, rows), "int8")
+    return Move(layer.index, layer.op, (value,), output,
+                (copy_between(0, upright.transpose(0, 2, 1, 3), upright, across, across),))
+
+
+def _sources(layer: Layer) -> IntArray | None:
+    """For each byte of a move's output the byte of its input, None if it does more than change their order."""
+    if not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1:
+        return None
+    (copy,), (source,), target = layer.copies, layer.inputs, layer.output
+    size = target.size_bytes
+    if (copy.source or size != source.size_bytes or math.prod(dim[0] for dim in copy.dims) != size
+            or size > _MOST_BYTES or any(not value.dense or value.flip for value in (source, target))):
+        return None
+    taken, given = (np.full(1, offset, np.int64) for offset in (copy.source_offset, copy.target_offset))
+    for count, take, give in copy.dims:
+        taken = np.add.outer(taken, np.arange(count) * take).reshape(-1)
+        given = np.add.outer(given, np.arange(count) * give).reshape(-1)
+    found = np.full(size, -1, np.int64)
+    found[given] = taken
+    return found if np.array_equal(np.sort(found), np.arange(size)) else None
+
+
+def _run(order: IntArray) -> int:
+    """How many follow each other in one stride, in all of `order` alike."""
+    if len(order) == 1:
+        return 1
+    step = order[1] - order[0]
+    other = np.flatnonzero(np.diff(order) != step)
+    run = int(other[0]) + 1 if len(other) else len(order)
+    while run > 1:
+        if len(order) % run == 0:
+            rows = order.reshape(-1, run)
+            if (rows - rows[:, :1] == np.arange(run) * step).all():
+                break
+        run -= 1
+    return run
+
+
+def _copy(order: IntArray) -> Copy | None:
+    """The copy of bytes in an order, None if no loops of constant strides make it."""
+    dims, give, left = list[tuple[int, int, int]](), 1, order
+    while len(left) > 1:
+        run = _run(left)
+        if run == 1:
+            return None
+        dims.append((run, int(left[1] - left[0]), give))
+        give *= run
+        left = left.reshape(-1, run)[:, 0]
+    return Copy(0, int(left[0]), 0, tuple(dims[::-1]) or ((1, 1, 1),))
+
+
+def joined_moves(graph: Graph) -> list[Layer]:
+    """Return the layers of a graph with one move instead of two, and none for bytes that stay as they are."""
+    layers = list(graph.layers)
+    kept = {id(value.root) for value in (*graph.inputs, *graph.outputs)}
+    at = 0
+    while at < len(layers):
+        layers, at = _joined(layers, at, kept), at + 1
+    return layers
+
+
+def _joined(layers: list[Layer], at: int, kept: set[int]) -> list[Layer]:
+    layer = layers[at]
+    after = _sources(layer)
+    if after is None:
+        return layers
+    source = layer.inputs[0]
+    makers = [other for other in layers if other.output.root is source.root]
+    readers = [other for other in layers if any(value.root is source.root for value in other.inputs)]
+    before = _sources(makers[0]) if len(makers) == 1 else None
+    if (before is None or len(readers) != 1 or id(source.root) in kept or len(before) != len(after)
+            or source.root.size_bytes != source.size_bytes):
+        return layers
+    first, order = makers[0], before[after]
+    copy = _copy(order)
+    if copy is None:
+        return layers
+    rest = [other for other in layers if other is not first]
+    used = [other for other in layers if any(value.root is layer.output.root for value in other.inputs)]
+    value, output = first.inputs[0], layer.output
+    if (np.array_equal(order, np.arange(len(order))) and id(output.root) not in kept and output.root is output
+            and all(taken is output or taken.root is not output for other in used for taken in other.inputs)):
+        same = replace(output, alias_of=value)
+        return [replace(other, inputs=tuple(same if taken is output else taken for taken in other.inputs))
+                for other in rest if other is not layer]
+    return [replace(other, inputs=(value,), copies=(copy,)) if other is layer and isinstance(other, Move) else other
+            for other in rest]

@@ -1,0 +1,118 @@
+"""Attention whose scores lie across from the beginning, so that a row in each lane needs no transpose of them.
+
+`(Q K^T)^T` is `K Q^T`, and `(P V)^T` is `V^T P^T`. Where a program over rows, between two products of matrices, would
+work with a row in each lane, the first product gives its columns and the second one takes them. The matrices of the
+model, which are smaller, are turned instead: mostly by moves that are there anyway.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
+from tq_hw.compiler.ir.staged import Columns, MatMul, Move
+from tq_hw.compiler.ir.value import Pitch, Value
+from tq_hw.compiler.specialize.moved import joined_moves, turn
+from tq_hw.compiler.specialize.rows import lies_across
+from tq_hw.compiler.specialize.values import Users, is_whole
+from tq_hw.isa.config import Config
+
+__all__ = ["turn_scores"]
+
+
+def _is_plain(layer: Layer | None) -> bool:
+    return (isinstance(layer, MatMul) and len(layer.inputs) == 2 and layer.bias is None and not layer.wide
+            and not layer.raw)
+
+
+def _between(users: Users, program: RowProgram) -> tuple[MatMul, list[Elementwise]] | None:
+    """The product whose results a program works on, and the layers between that look at one element at a time."""
+    found: list[Elementwise] = []
+    source = program.inputs[0]
+    while True:
+        layer = users.maker(source)
+        if isinstance(layer, MatMul) and _is_plain(layer):
+            return layer, found
+        if not isinstance(layer, Elementwise):
+            return None
+        made = [value for value in layer.inputs if value.data is None]
+        if len(made) != 1 or made[0].size_bytes != layer.output.size_bytes or len(layer.tables) > 2:
+            return None
+        found.insert(0, layer)
+        source = made[0]
+
+
+def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> list[Layer] | None:
+    """The layers that do the same with scores that lie across, None where something else is between."""
+    before, after = _between(users, program), users.reader(program.output)
+    if before is None or not isinstance(after, MatMul) or not _is_plain(after):
+        return None
+    first, elements = before
+    _, pairs, rows, cols = first.output.shape
+    if (program.output.shape[3] != cols or after.inputs[0].root is not program.output.root
+            or after.inputs[1].root is program.output.root or after.inputs[0].shape != first.output.shape
+            or not all(map(is_whole, (*first.inputs, *after.inputs, after.output)))
+            or not lies_across(program, config, turned=True)):
+        return None
+    across = (1, cols, pairs, rows)
+    place = Pitch(0, rows, pairs * rows)
+
+    def turned_root(value: Value) -> Value:
+        return Value(f"{value.name} (across)", value.tensor, across, value.zero_point)
+
+    def matrices(root: Value) -> Value:
+        return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root, pitch=place)
+
+    made = turned_root(first.output)
+    layers: list[Layer] = [turn(value, first) for value in first.inputs]
+    layers.append(replace(first, inputs=(layers[1].output, layers[0].output), output=matrices(made), pairs=tuple(
+        (right, left) for left, right in first.pairs), zero_points=first.zero_points[::-1]))
+    for layer in elements:
+        inputs = tuple(made if value.data is None else _constant(value, layer.output, first.output.shape, across)
+                       for value in layer.inputs)
+        made = turned_root(layer.output)
+        layers.append(replace(layer, inputs=inputs, output=made))
+    results = turned_root(program.output)
+    layers.append(Columns(program.index, program.op, (made,), results, program.program, program.numbers,
+                          program.tables))
+    matrix = turn(after.inputs[1], after)
+    output = after.output
+    product = Value(f"{output.name} (turned)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
+                    output.zero_point)
+    layers += [matrix, replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
+        (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
+               turn(product, after, output)]
+    return layers
+
+
+def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
+              across: tuple[int, int, int, int]) -> Value:
+    """A constant operand of each element, for elements that lie across."""
+    assert value.data is not None
+    data = np.broadcast_to(value.data.reshape(value.shape), output.shape).reshape(shape)
+    turned = np.ascontiguousarray(data.transpose(0, 3, 1, 2)).reshape(across)
+    return Value(f"{value.name} (across)", value.tensor, across, value.zero_point, data=turned)
+
+
+def turn_scores(graph: Graph, config: Config) -> Graph:
+    """Return the graph with scores that lie across where that takes fewer cycles."""
+    layers = list(graph.layers)
+    for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:
+        users = Users(graph, layers)
+        made = _scores(graph, users, program, config)
+        if made is None:
+            continue
+        before, after = _between(users, program), users.reader(program.output)
+        assert before is not None and after is not None
+        gone = {id(layer) for layer in (before[0], *before[1], program, after)}
+        at = next(number for number, layer in enumerate(layers) if layer is after)
+        changed = [layer for layer in layers[:at] if id(layer) not in gone] + made + layers[at + 1:]
+        changed = joined_moves(replace(graph, layers=tuple(changed)))
+        if _moved_bytes(changed) <= _moved_bytes(layers) + program.output.size_bytes:
+            layers = changed
+    return replace(graph, layers=tuple(layers))
+
+
+def _moved_bytes(layers: list[Layer]) -> int:
+    return sum(math.prod(layer.output.shape) for layer in layers if isinstance(layer, Move))

@@ -1,0 +1,37 @@
+"""Who makes and who reads the bytes of a graph's values."""
+
+from collections.abc import Iterable
+
+from tq_hw.compiler.ir.layers import Graph, Layer
+from tq_hw.compiler.ir.value import Value
+
+__all__ = ["Users", "is_whole"]
+
+
+def is_whole(value: Value) -> bool:
+    """Whether a value is all bytes of its root, as they are."""
+    return value.dense and not value.flip and value.size_bytes == value.root.size_bytes and not value.root.flip
+
+
+class Users:
+    """Makers and readers of the values of some layers, by the bytes that they share."""
+
+    def __init__(self, graph: Graph, layers: Iterable[Layer]) -> None:
+        self._readers: dict[int, list[Layer]] = {}
+        self._makers: dict[int, list[Layer]] = {}
+        self._kept = {id(value.root) for value in (*graph.inputs, *graph.outputs)}
+        for layer in layers:
+            self._makers.setdefault(id(layer.output.root), []).append(layer)
+            for root in {id(value.root) for value in layer.inputs}:
+                self._readers.setdefault(root, []).append(layer)
+
+    def maker(self, value: Value) -> Layer | None:
+        """The layer that makes all bytes of a value, None if several do, or others than one layer read them."""
+        makers = self._makers.get(id(value.root), [])
+        if len(makers) != 1 or len(self._readers.get(id(value.root), [])) != 1 or id(value.root) in self._kept:
+            return None
+        return makers[0] if is_whole(value) and makers[0].output.size_bytes == value.size_bytes else None
+
+    def reader(self, value: Value) -> Layer | None:
+        """The one layer that reads a value, None if there are several."""
+        return None if self.maker(value) is None else self._readers[id(value.root)][0]
