@@ -12,22 +12,20 @@ import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.image import parameter_blocks
-from tq_hw.compiler.emit.matmul_programs import ZeroSums, result_uops
 from tq_hw.compiler.emit.matmul_words import MatMulWords
 from tq_hw.compiler.ir.meaning import Code, Streams, Sums, Terms, Walk
 from tq_hw.compiler.ir.staged import MatMul
-from tq_hw.compiler.plan.layout import View, signed_step
+from tq_hw.compiler.plan.layout import View, even_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.words import Uop, program_fields
+from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Source
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["emit_matmul"]
 
-_SUMS: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS}
+_Parameters = tuple[dict[str, int], tuple[Access, ...], tuple[bytes, ...]]
 
 
 @dataclass(frozen=True)
@@ -67,8 +65,7 @@ class _Product(MatMulWords):
         self.parameters = parameter_blocks(wrap_int32(bias + self.depth * za * zb), one * layer.multiplier,
                                            one * layer.shift, config)
         emitter.tables(layer.tables)
-        programs = [result_uops(layer, _SUMS)] if self.zero is None else self.zero.programs(layer, ceil_div(
-            self.rows, self.zero.tile))
+        programs = self.zeros.programs(layer, ceil_div(self.rows, self.zeros.tile))
         emitter.reserve_program(sum(map(len, programs)))
         self.programs = [emitter.program(uops) for uops in programs]
         with emitter.scope():
@@ -121,35 +118,30 @@ class _Tile:
         self.add_base = self.out_base + product.rows * product.out_blocks * product.wide
         self.row_bytes = product.cols * product.size
         self.start = (self.number * layer.lhs_rows + self.span[0]) * self.row_bytes
-        size = count if product.zero is None else ceil_div(count, ceil_div(count, product.zero.tile))
         #: Rows that share accumulators, and vector registers.
-        self.parts = [(first, min(first + size, count)) for first in range(0, count, size)]
+        self.tiles = even_cuts(0, count, product.zeros.tile)
 
     def begin(self) -> None:
         """Bring what is added to all results, and make sums of rows."""
         self.added = self.product.load_added(self.number, self.span, self.add_base) if self.product.added else ()
-        if self.product.zero is not None and self.product.zero.rows:
-            self._row_sums(self.product.zero)
+        product = self.product
+        for tile, code in zip(self.tiles, product.zeros.split(product.programs)[0], strict=False):
+            sums = Sums(len(product.negated[1]))
+            for number, value in enumerate(product.negated[1]):
+                self._array(tile, product.parts[0], self._row_words(tile, self._whole, product.parts[0]),
+                            _Weights(product.const_base, product.const, value), sums, number)
+            self._registers(code, tile[1] - tile[0], sums, ({}, (), ()))
 
     def block(self, o: int) -> None:
         """Emit the results of the columns of output block `o`."""
-        size = self.config.param_words * self.config.word_bytes
-        part = self.product.parameters[o * size:(o + 1) * size]
-        if self.product.zero is None:
-            sums = self._sums(o)
-            params = self._parameters(part)
-            self._results(o, self.product.programs[0], self.parts[0], sums, params, part)
-            return
-        base, access = self.product.load_weights(self.right, o, self.product.parts[0])
-        weights = _Weights(base, access, self._matrix(o, 0))
-        params = self._parameters(part)
-        rows, columns, results = self.product.zero.split(self.product.programs)
-        if columns is not None:
-            self._column_sums(self.product.zero, columns, weights, params, part)
-        for number, tile in enumerate(self.parts):
-            sums, code = Sums(), results[number % len(results)]
-            self._array(tile, self.product.parts[0], self._row_words(tile), weights, sums, (0, 1))
-            self._results(o, code, tile, sums, params, part)
+        product = self.product
+        _, columns, results = product.zeros.split(product.programs)
+        whole = self._weights(o, product.parts[0]) if self.view is not None else None
+        if columns is not None and whole is not None:
+            self._column_sums(columns, whole, o)
+        for number, tile in enumerate(self.tiles):
+            sums = self._sums(o, tile, whole)
+            self._results(o, results[number % len(results)], tile, sums, self._parameters(o))
 
     def store(self) -> None:
         """Store the tile."""
@@ -162,73 +154,74 @@ class _Tile:
         target = View(self.buffer, self.out_base, self.words, 0, self.count, self.number, 0, self.span[0])
         self.emitter.store_rect(self.layer.output, target, (self.number, self.number + 1), self.span, blocks)
 
-    def _parameters(self, part: bytes) -> tuple[int, Access]:
+    def _parameters(self, o: int) -> _Parameters:
+        """Bring biases, multipliers and shifts of a block; of a layer without biases they are in the program."""
+        if self.layer.bias is None:
+            return {}, (), ()
+        size = self.config.param_words * self.config.word_bytes
+        part = self.product.parameters[o * size:(o + 1) * size]
         with self.emitter.scope():
-            return self.emitter.constant(part, self.config.word_bytes)
+            base, access = self.emitter.constant(part, self.config.word_bytes)
+        return {"use_params": 1, "param_base": base}, (access,), (part,)
 
-    def _matrix(self, o: int, low: int) -> Walk:
-        cols = self.product.cols
-        return Walk(self.layer.inputs[1], cols, (self.right * self.product.depth + low * self.config.block) * cols,
-                    o * self.config.cols, row=cols)
+    @property
+    def _whole(self) -> View:
+        """Rows whose depth comes in one part."""
+        assert self.view is not None
+        return self.view
 
-    def _row_words(self, tile: tuple[int, int], view: View | None = None, part: tuple[int, int] | None = None) -> _Rows:
-        """Rows of the tile, of a part of their depth that is there."""
-        part, view = part or self.product.parts[0], view or self.view
-        assert view is not None
-        depth = self.product.depth
-        walk = Walk(self.layer.inputs[0], depth, (self.left * self.layer.lhs_rows + self.span[0] + tile[0]) * depth,
+    def _weights(self, o: int, part: tuple[int, int]) -> _Weights:
+        base, access = self.product.load_weights(self.right, o, part)
+        cols, first = self.product.cols, self.right * self.product.depth + part[0] * self.config.block
+        return _Weights(base, access, Walk(self.layer.inputs[1], cols, first * cols, o * self.config.cols, row=cols))
+
+    def _row_words(self, tile: tuple[int, int], view: View, part: tuple[int, int]) -> _Rows:
+        """Rows of the tile, of a part of their depth that is in a view."""
+        depth, row = self.product.depth, self.span[0] + tile[0]
+        walk = Walk(self.layer.inputs[0], depth, (self.left * self.layer.lhs_rows + row) * depth,
                     part[0] * self.config.block, self.config.block, col=depth)
-        return _Rows(view.address(self.left, part[0], self.span[0] + tile[0]), 1, self.count,
-                     view.access((self.left, self.left + 1), part), walk)
+        return _Rows(view.address(self.left, part[0], row), 1, self.count, view.access((self.left, self.left + 1),
+                                                                                      part), walk)
 
-    def _sums(self, o: int) -> Sums:
+    def _sums(self, o: int, tile: tuple[int, int], whole: _Weights | None) -> Sums:
         """Emit array operations that add up to the sums of a block; the accumulators stay open between them."""
-        product, tile = self.product, self.parts[0]
-        sums = Sums(len(product.parts) * (1 + sum(map(len, product.negated))))
+        product, zeros = self.product, self.product.zeros
+        words, values = ([] if there else points for there, points in zip(
+            (zeros.columns, zeros.rows), product.negated, strict=True))
+        sums = Sums(len(product.parts) * (1 + len(words) + len(values)))
         number = 0
         for part in product.parts:
             view = self.view or product.load_rows(self.left, self.span, part)
-            base, access = product.load_weights(self.right, o, part)
-            rows, weights = self._row_words(tile, view, part), _Weights(base, access, self._matrix(o, part[0]))
+            rows, weights = self._row_words(tile, view, part), whole or self._weights(o, part)
             last = part[1] == product.in_blocks and len(product.parts) > 1
             const = product.last_const_base if last else product.const_base
             passes = [(rows, weights)]
-            passes += [(_Rows(product.words_base, 0, 0, product.words, zero), weights) for zero in product.negated[0]]
-            passes += [(rows, _Weights(const, product.const, zero)) for zero in product.negated[1]]
+            passes += [(_Rows(product.words_base, 0, 0, product.words, value), weights) for value in words]
+            passes += [(rows, _Weights(const, product.const, value)) for value in values]
             for x, w in passes:
-                self._array(tile, part, x, w, sums, (number, sums.parts))
+                self._array(tile, part, x, w, sums, number)
                 number += 1
         return sums
 
-    def _row_sums(self, zero: ZeroSums) -> None:
-        """Keep the sums of rows times the negated zero point of the matrix."""
+    def _column_sums(self, code: Code, weights: _Weights, o: int) -> None:
+        """Keep the sums of a block's columns times the negated zero point of the rows."""
         product = self.product
-        for tile, code in zip(self.parts, zero.split(product.programs)[0], strict=False):
-            sums = Sums(len(product.negated[1]))
-            for number, value in enumerate(product.negated[1]):
-                self._array(tile, product.parts[0], self._row_words(tile),
-                            _Weights(product.const_base, product.const, value), sums, (number, sums.parts))
-            self._registers(code, tile[1] - tile[0], sums, {}, ())
-
-    def _column_sums(self, zero: ZeroSums, code: Code, weights: _Weights, params: tuple[int, Access],
-                     part: bytes) -> None:
-        """Keep the sums of a block's columns times the negated zero point of the rows, and the biases."""
-        product, count = self.product, max(high - low for low, high in self.parts) if zero.spread else 1
+        count = max(high - low for low, high in self.tiles) if product.zeros.spread else 1
         sums = Sums(len(product.negated[0]))
         for number, value in enumerate(product.negated[0]):
             self._array((0, count), product.parts[0], _Rows(product.words_base, 0, 0, product.words, value), weights,
-                        sums, (number, sums.parts))
-        self._registers(code, count, sums, {"use_params": 1, "param_base": params[0]}, (params[1],), (part,))
+                        sums, number)
+        self._registers(code, count, sums, self._parameters(o))
 
-    def _registers(self, code: Code, count: int, sums: Sums, fields: dict[str, int], reads: tuple[Access, ...],
-                   parameters: tuple[bytes, ...] = ()) -> None:
+    def _registers(self, code: Code, count: int, sums: Sums, params: _Parameters) -> None:
+        fields, reads, parameters = params
         self.emitter.vector({"use_acc": 1, "blocks_inner": 1, "cols": count, "out_blocks": 1, "slots": count,
                              "tile_slots": count, "chunk_slots": count, **fields, **program_fields(code)},
                             reads, (), Streams(code, sums=sums, parameters=parameters))
 
-    def _results(self, o: int, code: Code, tile: tuple[int, int], sums: Sums, params: tuple[int, Access],
-                 part: bytes) -> None:
+    def _results(self, o: int, code: Code, tile: tuple[int, int], sums: Sums, params: _Parameters) -> None:
         """Emit the operation that makes results of sums."""
+        fields, reads, parameters = params
         config, product, layer, sub = self.config, self.product, self.layer, self.config.sub_blocks
         count, block, wide = tile[1] - tile[0], o // sub, product.wide
         place = block * self.block_step + tile[0] * wide
@@ -236,30 +229,30 @@ class _Tile:
                       block * config.block * product.size, col=self.row_bytes, type=layer.out_type)
         slots = min(count, max(1, config.vector_register_words // config.beats_per_acc_word))
         self.emitter.vector({
-            "use_acc": 1, "use_params": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": layer.out_type,
+            "use_acc": 1, "blocks_inner": 1, "sub_first": o % sub, "out_type": layer.out_type,
             "out_base": self.out_base + place, "out_col_step": wide, "cols": count, "out_blocks": 1,
             "a_type": int(product.added), "a_base": self.add_base + place, "a_col_step": wide,
             "slots": count, "tile_slots": count, "chunk_slots": slots if len(code.uops) > 1 else count,
-            "param_base": params[0], **program_fields(code)}, (params[1], *self.added),
+            **fields, **program_fields(code)}, (*reads, *self.added),
             (Access("pad", self.out_base, self.out_base + self.words, self.buffer, (self.number, self.number + 1),
                     (block, block + 1)),),
             Streams(code, replace(result, of=layer.inputs[2]) if product.added else None, out=result, sums=sums,
-                    parameters=(part,)))
+                    parameters=parameters))
 
     def _array(self, tile: tuple[int, int], part: tuple[int, int], rows: _Rows, weights: _Weights, sums: Sums,
-               turn: tuple[int, int]) -> None:
-        """Emit one operation of the array, of those that add up to `sums` the `turn[0]`-th of `turn[1]`."""
+               number: int) -> None:
+        """Emit operation `number` of those of the array that add up to `sums`."""
         count, config = tile[1] - tile[0], self.config
         depth = min(self.product.depth, part[1] * config.block) - part[0] * config.block
         self.emitter.array({
-            "mode": ArrayMode.GEMM, "acc_first": int(turn[0] == 0), "acc_last": int(turn[0] == turn[1] - 1),
+            "mode": ArrayMode.GEMM, "acc_first": int(number == 0), "acc_last": int(number == sums.parts - 1),
             "blocks_inner": 1, "in_base": rows.base, "in_col_step": rows.col_step, "in_row_step": 0,
             "kernel_block_step": signed_step(rows.block_step), "kernel_blocks": part[1] - part[0], "row_stride": 1,
             "col_stride": 1, "kernel_row_dilation": 1, "kernel_col_dilation": 1, "in_rows": 1, "in_cols": count,
             "out_cols": count, "slots": count, "tile_slots": count, "out_blocks": 1, "kernel_rows": 1,
             "kernel_cols": 1, "weight_base": weights.base, "weight_rows": config.gemm_rows,
             "slices": config.slices}, (rows.access, weights.access),
-            Terms(sums, turn[0], rows.what, weights.what, depth))
+            Terms(sums, number, rows.what, weights.what, depth))
 
 
 def emit_matmul(emitter: Emitter, layer: MatMul, plan: LayerPlan) -> None:

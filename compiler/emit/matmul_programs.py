@@ -6,24 +6,27 @@ for all columns of a tile, sums of a block of columns for all rows. They stay in
 them.
 """
 
+import math
 from dataclasses import dataclass
+
+import numpy as np
 
 from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import MatMul
-from tq_hw.compiler.programs.words import OUT, Uop, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Destination, ShiftSource, Source
+from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.sim.golden.arith import wrap_int32
 
-__all__ = ["COLUMNS", "ZeroSums", "negated", "result_uops", "zero_sums"]
+__all__ = ["Zeros", "negated", "plain_zeros", "zeros"]
 
 #: Vector registers: sums of a block's columns, of the rows of a tile and those after it; programs have those before.
-COLUMNS, _ROWS, _REGISTERS = 3, 4, 8
+_COLUMNS, _ROWS, _REGISTERS = 3, 4, 8
 #: Cycles of the vector unit that each block's sums of columns take, and of the array besides its steps.
 _SUM_CYCLES = 30
 _ACC: Uop = {"a_source": Source.ACC_OR_BIAS}
-_BIAS: Uop = {"b_source": Source.ACC_OR_BIAS}
 
 
 def negated(zero_point: int) -> list[int]:
@@ -31,61 +34,74 @@ def negated(zero_point: int) -> list[int]:
     return [] if zero_point == 0 else [-zero_point] if zero_point > -128 else [64, 64]
 
 
-def result_uops(layer: MatMul, first: Uop) -> list[Uop]:
-    """Program that makes results of sums; `first` names the two operands whose sum they are."""
-    uops = _result_uops(layer, first)
+def _constant_sum(layer: MatMul) -> Uop:
+    """Operand b and alu that add what is the same for all rows to operand a: biases, and the zero points' product."""
+    if layer.bias is not None:
+        return {"b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
+    product = int(wrap_int32(np.array(layer.inputs[0].shape[3] * layer.zero_points[0] * layer.zero_points[1])))
+    return {**immediate(product), "alu": Alu.ADD} if product else {"alu": Alu.PASS}
+
+
+def _result_uops(layer: MatMul, first: Uop) -> list[Uop]:
+    """Program that makes results of sums; `first` says of what operands the sums are."""
+    uops = _scaled(layer, first)
     if layer.table is None:
         return uops
     return [*uops[:-1], {**uops[-1], "destination": Destination.REGISTER}, {**reg_a(0), "a_table": 1, **OUT}]
 
 
-def _result_uops(layer: MatMul, first: Uop) -> list[Uop]:
-    operands = {**first, "alu": Alu.ADD}
+def _scaled(layer: MatMul, first: Uop) -> list[Uop]:
     if layer.raw:
-        return [{**operands, **OUT}]
+        return [{**first, **OUT}]
     if layer.steps is not None:
         head, *rest = steps_uops(layer.steps, layer.zero_point, -128, 127)
-        return [{**head, **operands}, *rest]
-    scaled = {**operands, **product_fields(layer.rounding), "shift_source": ShiftSource.PARAM,
-              "zero_point": layer.zero_point}
+        return [{**head, **first}, *rest]
+    scale: Uop = {**product_fields(layer.rounding), "zero_point": layer.zero_point, "shift_source": ShiftSource.PARAM}
+    if layer.bias is None:
+        scale |= {"shift_source": ShiftSource.IMMEDIATE, "shift": layer.shift}
+        if scale["multiply"] == Multiply.HIGH_PARAM:
+            if "immediate" in first:
+                return [to(0, first), *_scaled(layer, {**reg_a(0), "alu": Alu.PASS})]
+            scale |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": layer.multiplier}
     out = {"clamp": 1, "act_min": -128, "act_max": 127, **OUT}
     if len(layer.inputs) > 2:
-        return [scaled | {"destination": Destination.REGISTER, "clamp": int(layer.saturates)},
+        return [{**first, **scale, "destination": Destination.REGISTER, "clamp": int(layer.saturates)},
                 {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
-    return [scaled | out]
+    return [{**first, **scale, **out}]
 
 
 @dataclass(frozen=True)
-class ZeroSums:
-    """Sums of rows and columns that stay in registers.
+class Zeros:
+    """How zero points are taken off.
 
     Members
     -------
-    tile : rows of a tile: those whose sums a register holds
+    rows, columns : whether sums of rows, of columns are in registers; otherwise the array adds them to every product
+    tile : rows of a tile: those that accumulators hold, and a register the sums of
     tiles : tiles at most whose sums are there together
-    rows, columns : whether there are sums of rows, of columns
     spread : sums of columns come for each row of a tile: one word of a register does not hold them
     """
 
-    tile: int
-    tiles: int
     rows: bool
     columns: bool
+    tile: int
+    tiles: int
     spread: bool
 
-    def row_uops(self, tile: int) -> list[Uop]:
-        """Keep the sums of a tile's rows."""
-        return [to(_ROWS + tile, _ACC)]
+    def row_uops(self, layer: MatMul, tile: int) -> list[Uop]:
+        """Keep the sums of a tile's rows, with what is the same for all if columns have no sums."""
+        more: Uop = {"alu": Alu.PASS} if self.columns or layer.bias is not None else _constant_sum(layer)
+        return [to(_ROWS + tile, {**_ACC, **more})]
 
-    def column_uops(self) -> list[Uop]:
-        """Keep the sums of a block's columns, and their biases."""
-        return [to(COLUMNS, _ACC, _BIAS, alu=Alu.ADD)]
+    def column_uops(self, layer: MatMul) -> list[Uop]:
+        """Keep the sums of a block's columns, and what is the same for all rows."""
+        return [to(_COLUMNS, {**_ACC, **_constant_sum(layer)})]
 
     def programs(self, layer: MatMul, tiles: int) -> list[list[Uop]]:
         """All programs of a layer whose rows come in so many tiles; without sums of rows one is for all of them."""
         tiles = tiles if self.rows else 1
-        return [*(self.row_uops(tile) for tile in range(tiles) if self.rows),
-                *([self.column_uops()] if self.columns else []),
+        return [*(self.row_uops(layer, tile) for tile in range(tiles) if self.rows),
+                *([self.column_uops(layer)] if self.columns else []),
                 *(self.result_uops(layer, tile) for tile in range(tiles))]
 
     def split(self, codes: list[Code]) -> tuple[list[Code], Code | None, list[Code]]:
@@ -96,30 +112,47 @@ class ZeroSums:
 
     def result_uops(self, layer: MatMul, tile: int) -> list[Uop]:
         """Program of a tile."""
-        columns = {**reg_b(COLUMNS), "b_hold": int(not self.spread)} if self.columns else _BIAS
+        rows: Uop = {**reg_b(_ROWS + tile), "alu": Alu.ADD}
+        first: Uop = _constant_sum(layer)
+        if self.columns:
+            first = {**reg_b(_COLUMNS), "b_hold": int(not self.spread), "alu": Alu.ADD}
+        elif self.rows and layer.bias is None:
+            return _result_uops(layer, _ACC | rows)
         if not self.rows:
-            return result_uops(layer, _ACC | columns)
-        return [to(0, _ACC, columns, alu=Alu.ADD),
-                *result_uops(layer, {"a_source": Source.REGISTER, **reg_b(_ROWS + tile)})]
+            return _result_uops(layer, _ACC | first)
+        return [to(0, _ACC | first), *_result_uops(layer, reg_a(0) | rows)]
+
+    def cycles(self, layer: MatMul, config: Config) -> float:
+        """Estimate of the cycles of a product of all rows; without end if its programs do not fit."""
+        left, right = (len(negated(point)) for point in layer.zero_points)
+        beats, uops = config.beats_per_acc_word, len(self.result_uops(layer, 0))
+        cols, depth = layer.inputs[1].shape[3], layer.inputs[0].shape[3]
+        steps, blocks = ceil_div(depth, config.block), ceil_div(cols, config.cols)
+        rows = min(layer.lhs_rows, self.tiles * self.tile)
+        if (uops + 1) * (ceil_div(rows, self.tile) if self.rows else 1) + 1 > config.uops:
+            return math.inf
+        passes = 1 + (0 if self.columns else left) + (0 if self.rows else right)
+        array = steps * rows * (blocks * passes + (right if self.rows else 0))
+        if self.columns:
+            array += steps * blocks * left * (min(rows, self.tile) if self.spread else 1)
+        vector = rows * beats * (blocks * uops + int(self.rows))
+        more = _SUM_CYCLES * (blocks if self.columns else 1 if self.rows else 0)
+        return (max(array, vector) + more) * layer.lhs_rows / rows
 
 
-def zero_sums(layer: MatMul, config: Config) -> ZeroSums | None:
-    """Return how zero points are taken off by sums, or None where that takes no fewer cycles, or too much program."""
-    left, right = (len(negated(point)) for point in layer.zero_points)
-    if not left and not right:
-        return None
-    beats = config.beats_per_acc_word
-    tile = min(config.acc_words, config.vector_register_words // beats)
-    cols, depth = layer.inputs[1].shape[3], layer.inputs[0].shape[3]
-    steps, blocks = ceil_div(depth, config.block), ceil_div(cols, config.cols)
-    tiles = min(_REGISTERS - _ROWS, ceil_div(layer.lhs_rows, tile)) if right else ceil_div(layer.lhs_rows, tile)
-    rows = min(layer.lhs_rows, tiles * tile)
-    found = ZeroSums(tile, tiles, bool(right), bool(left), beats > 1)
-    uops = max(len(found.result_uops(layer, 0)), 1)
-    if not tile or (uops + 1) * (tiles if right else 1) + 1 > config.uops // 2:
-        return None
-    array = steps * (rows * (blocks + right) + blocks * left * (min(rows, tile) if found.spread else 1))
-    vector = rows * beats * (blocks * uops + int(found.rows))
-    with_sums = max(array, vector) + _SUM_CYCLES * (blocks + 1)
-    without = rows * blocks * max(steps * (1 + left + right), beats * len(result_uops(layer, {})))
-    return found if with_sums < without else None
+def plain_zeros(config: Config) -> Zeros:
+    """Zero points are taken off by the array."""
+    return Zeros(False, False, config.acc_words, 1, config.beats_per_acc_word > 1)
+
+
+def zeros(layer: MatMul, config: Config) -> Zeros:
+    """Return how zero points are taken off in the fewest cycles."""
+    left, right = (point != 0 for point in layer.zero_points)
+    tile = min(config.acc_words, config.vector_register_words // config.beats_per_acc_word)
+    plain = plain_zeros(config)
+    ways = [plain]
+    for rows, columns in ((False, True), (True, False), (True, True)):
+        if tile and rows <= right and columns <= left:
+            ways.append(Zeros(rows, columns, tile, _REGISTERS - _ROWS if rows else ceil_div(config.acc_words, tile),
+                              plain.spread))
+    return min(ways, key=lambda way: way.cycles(layer, config))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from tq_hw.compiler.emit.emitter import Emitter
-from tq_hw.compiler.emit.matmul_programs import negated, zero_sums
+from tq_hw.compiler.emit.matmul_programs import negated, plain_zeros, zeros
 from tq_hw.compiler.ir.staged import MatMul
 from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
@@ -16,8 +16,15 @@ __all__ = ["MatMulWords"]
 
 #: Rows at most of matrices whose depth comes in parts.
 _PART_ROWS = 64
+#: Share of the words that weights of one buffer take at most, of more than one output block.
+_WEIGHT_SHARE = 8
 #: Rows of a tile at least for which rows and results have two buffers.
 _TWICE_ROWS = 64
+
+
+def even_size(count: int, limit: int) -> int:
+    """Size of parts of at most `limit`, as few and as equal as can be."""
+    return ceil_div(count, ceil_div(count, limit))
 
 
 @dataclass
@@ -28,6 +35,7 @@ class MatMulWords:
     -------
     rows : of the first matrix that are there together
     parts : input blocks of each part of the depth; more than one where all of it does not fit
+    group : output blocks whose weights come at once
     buffers : of rows and results, where the depth is whole
     """
 
@@ -49,23 +57,26 @@ class MatMulWords:
         self.added = len(self.layer.inputs) > 2
         out_words = self.out_blocks * self.wide * (2 if self.added else 1)
         left, constant = self.plan.out_words - 4, 1 if self.negated[1] else 0
-        weights = (2 + constant) * self.in_blocks * self.block_words
-        self.zero = zero_sums(self.layer, config)
-        limit = min(self.layer.lhs_rows, self.zero.tile * self.zero.tiles if self.zero else config.acc_words)
+        block_weights = self.in_blocks * self.block_words
+        self.group = even_size(ceil_div(self.cols, config.cols), max(1, left // (_WEIGHT_SHARE * block_weights)))
+        weights = (2 * self.group + constant) * block_weights
+        self.zeros = zeros(self.layer, config)
+        limit = min(self.layer.lhs_rows, self.zeros.tile * self.zeros.tiles)
         self.parts, self.buffers = [(0, self.in_blocks)], 1
         self.rows = max(1, min(limit, (left - weights) // (self.in_blocks + out_words)))
         twice = (left - weights) // (2 * (self.in_blocks + out_words))
         if twice >= min(limit, _TWICE_ROWS) and len(self.layer.pairs) * self.layer.lhs_rows > limit:
             self.rows, self.buffers = min(limit, twice), 2
-        self.rows = ceil_div(self.layer.lhs_rows, ceil_div(self.layer.lhs_rows, self.rows))
+        self.rows = even_size(self.layer.lhs_rows, self.rows)
         if weights + self.rows * (self.in_blocks + out_words) > left:
             self._cut(left - constant * self.block_words, 2 + constant, out_words)
         most = max(high - low for low, high in self.parts)
-        self.weight_words = most * self.block_words
+        block_weights = most * self.block_words
+        self.weight_words = self.group * block_weights
         self.words_base = self.plan.out_bases[0]
         self.const_base = self.words_base + 2
         #: The last block of the depth, whose last rows may be missing, has zero points of its own.
-        self.last_const_base = self.const_base + constant * self.weight_words
+        self.last_const_base = self.const_base + constant * block_weights
         self.weight_base = self.last_const_base + (constant * self.block_words if len(self.parts) > 1 else 0)
         self.rows_base = self.weight_base + 2 * self.weight_words
         self.row_words = most * self.rows
@@ -77,7 +88,7 @@ class MatMulWords:
 
     def _cut(self, left: int, buffers: int, out_words: int) -> None:
         """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
-        self.zero, self.buffers = None, 1
+        self.zeros, self.buffers, self.group = plain_zeros(self.config), 1, 1
         weights = buffers * self.block_words
         # Half of the words for rows and their results, at most.
         self.rows = max(1, min(self.layer.lhs_rows, self.config.acc_words, _PART_ROWS,
@@ -111,28 +122,40 @@ class MatMulWords:
                 "step0": 1, "count1": blocks, "step1": self.block_words, "count2": 1, "count3": 1}, (), (self.const,))
 
     def load_weights(self, matrix: int, o: int, part: tuple[int, int]) -> tuple[int, Access]:
-        """Bring `cols` columns of some blocks of the second matrix into a weight buffer."""
-        config, value = self.config, self.layer.inputs[1]
+        """Return where `cols` columns of some blocks of the second matrix are; a group of them comes at once."""
+        number = o % self.group
+        if not number:
+            self._load_group(matrix, o, part)
+        words = (part[1] - part[0]) * self.block_words
+        base = self.weight_base + (self.weights_loaded - 1) % 2 * self.weight_words + number * words
+        return base, Access("pad", base, base + words)
+
+    def _load_group(self, matrix: int, o: int, part: tuple[int, int]) -> None:
+        """Bring the columns of some output blocks into a weight buffer; words of rows that do not exist are 0."""
+        config, value, words = self.config, self.layer.inputs[1], (part[1] - part[0]) * self.block_words
         base = self.weight_base + self.weights_loaded % 2 * self.weight_words
+        low, high = o * config.cols, min((o + self.group) * config.cols, self.cols)
+        count = ceil_div(high - low, config.cols)
+        access = Access("pad", base, base + count * words)
+        gaps = self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block)
+        # Buffers of whole matrices keep them.
+        if gaps and (len(self.parts) > 1 or self.weights_loaded < 2):
+            self.fill(base, self.group * words, 0, Access("pad", base, base + self.group * words))
         self.weights_loaded += 1
-        access = Access("pad", base, base + self.weight_words)
-        if self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block):
-            self.fill(base, (part[1] - part[0]) * self.block_words, 0, access)
         region, offset = self.emitter.memory_of(value)
         place = value.place
         start = offset + matrix * place.row_bytes
-        low, count = o * config.cols, min(config.cols, self.cols - o * config.cols)
         for first, depth, blocks in self._pieces(part):
             self.emitter.load({
-                "region": region, "memory_offset_bytes": start + first * place.pixel_bytes + low, "run_bytes": count,
-                "flip": int(value.flip), "destination": base + (first // config.block - part[0]) * self.block_words,
+                "region": region, "memory_offset_bytes": start + first * place.pixel_bytes + low,
+                "run_bytes": high - low, "flip": int(value.flip),
+                "destination": base + (first // config.block - part[0]) * self.block_words,
                 "emit_bytes": config.cols, "advance_bytes": config.cols, "last_emit_bytes": config.cols,
-                "last_advance_bytes": config.cols, "count0": 1, "count1": 1, "count2": depth, "step2": 1,
-                "stride2_bytes": place.pixel_bytes, "count3": blocks, "step3": self.block_words,
+                "last_advance_bytes": config.cols, "count0": count, "step0": words, "count1": 1, "count2": depth,
+                "step2": 1, "stride2_bytes": place.pixel_bytes, "count3": blocks, "step3": self.block_words,
                 "stride3_bytes": config.block * place.pixel_bytes},
                 (Access(f"region{region}", start, start + (self.depth - 1) * place.pixel_bytes + self.cols),),
                 (access,))
-        return base, access
 
     def load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:
         """Bring some blocks of rows of the first matrix into a buffer."""

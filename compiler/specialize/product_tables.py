@@ -1,32 +1,48 @@
 """A table after a product of matrices: what the product makes is looked up on its way, not brought from memory for it.
 
-Attention has the scale of its scores there, and others an activation.
+Attention has the scale of its scores there, and others an activation. A product leaves its results in memory, so a
+small tensor of which the next layer needs words in the scratchpad is better looked up there.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer
-from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.staged import MatMul, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.specialize.packed_tables import table_alone
+from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.compiler.specialize.values import Users, is_whole
+from tq_hw.isa.config import Config
 
 __all__ = ["join_product_tables"]
 
+#: Share of the scratchpad that a small tensor takes at most.
+_SMALL_SHARE = 8
 
-def join_product_tables(graph: Graph) -> Graph:
+
+def join_product_tables(graph: Graph, config: Config) -> Graph:
     """Return the graph without the tables that products of matrices take over."""
     layers: list[Layer] = []
     users = Users(graph, graph.layers)
     for layer in graph.layers:
-        joined = _joined(users, layers, layer) if isinstance(layer, Elementwise) else None
+        joined = _joined(users, layers, layer) if isinstance(layer, Elementwise) and not _stays(
+            users, layer.output, config) else None
         if joined is None:
             layers.append(layer)
         else:
             at, product = joined
             layers[at] = product
     return replace(graph, layers=tuple(layers))
+
+
+def _stays(users: Users, value: Value, config: Config) -> bool:
+    """Whether the layer after it is likely to find a tensor in the scratchpad."""
+    reader = users.reader(value)
+    if blocked_words(value, config) > config.scratchpad_words // _SMALL_SHARE:
+        return False
+    return not isinstance(reader, Staged) or isinstance(as_transpose(reader, config), Transpose)
 
 
 def _joined(users: Users, layers: Sequence[Layer], layer: Elementwise) -> tuple[int, MatMul] | None:
@@ -39,16 +55,11 @@ def _joined(users: Users, layers: Sequence[Layer], layer: Elementwise) -> tuple[
         return None
     output = product.output
     if output is source.root:
-        output = made if output.shape == made.shape else replace(output, alias_of=made)
-    else:
+        output = made if output.shape == made.shape else replace(output, alias_of=made, zero_point=made.zero_point)
+    elif output.alias_of is source.root and source.root.shape == made.shape:
         # It lies in the bytes of another one.
-        if output.alias_of is not source.root or source.root.shape != made.shape:
-            return None
-        output = replace(output, alias_of=made)
+        output = replace(output, alias_of=made, zero_point=made.zero_point)
+    else:
+        return None
     at = next((number for number, other in enumerate(layers) if other is product), None)
-    return None if at is None else (at, replace(product, output=_with_zero(output, made), table=table))
-
-
-def _with_zero(value: Value, made: Value) -> Value:
-    """Return a value with the zero point of another one."""
-    return value if value is made else replace(value, zero_point=made.zero_point)
+    return None if at is None else (at, replace(product, output=output, table=table))

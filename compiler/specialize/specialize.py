@@ -53,7 +53,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
-    graph = spread_products(one_shape(join_product_tables(turn_scores(graph, config)), config))
+    graph = spread_products(one_shape(join_product_tables(turn_scores(graph, config), config), config))
     graph = long_patches(join_tables(graph, config), config)
     for layer in without_tables(graph.layers, config):
         if isinstance(layer, Lstm):
