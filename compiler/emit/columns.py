@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.flat import Elements
 from tq_hw.compiler.emit.long_rows import once_through, reserve, row_operation
-from tq_hw.compiler.ir.meaning import Walk
+from tq_hw.compiler.ir.meaning import Scratch, Walk
 from tq_hw.compiler.ir.staged import Columns
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, signed_step
@@ -28,6 +28,7 @@ from tq_hw.compiler.programs.rows import (
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
+from tq_hw.isa.uop import Destination
 
 __all__ = ["emit_columns"]
 
@@ -85,13 +86,22 @@ class _Columns:
         self.few_sums = RowCode([clear[1], none, *rest, add, term, add], (2, len(rest) + 2), self.count)
         self.scalars = RowCode(each_lane(code.uops), code.body, code.repeats)
         self.apply = once_through(rest + each_lane(parts.apply))
+        #: Elements less the maximum stay where results will be, if the program takes them from there.
+        self.differences = None
+        if parts.kept is not None:
+            term, apply = parts.kept
+            self.sums = self.few_sums = RowCode([clear[1], *each_lane([term])], (1, 1), self.count)
+            self.apply = once_through(each_lane(apply))
+            self.differences = once_through([{**rest[0], "destination": Destination.OUTPUT}])
+            self.scratch = Scratch(f"{self.layer.output.name} (differences)", self.layer.output.size_bytes, _INT8)
         #: Words that a register holds.
         self.limit = max(1, config.vector_register_words // config.beats_per_word)
 
     def run(self) -> None:
         """Emit all lanes."""
         self.emitter.tables(self.layer.tables)
-        reserve(self.emitter, (self.maxima, self.few_sums, self.scalars, self.apply))
+        kept = () if self.differences is None else (self.differences,)
+        reserve(self.emitter, (self.maxima, self.few_sums, self.scalars, self.apply, *kept))
         source, target = (self.emitter.resident(value) for value in (self.layer.inputs[0], self.layer.output))
         if source is None or target is None:
             self._from_memory()
@@ -154,20 +164,34 @@ class _Columns:
 
     def _tile(self, cols: int, slots: int, source: _Stream, target: _Stream) -> None:
         """Maxima, sums, what follows from them, results; of a few words in several rows of the same slots."""
-        emitter, rows = self.emitter, self.height * self.width
+        emitter = self.emitter
         copies = self._copies(slots) if cols == slots else 1
         registers = {"cols": cols, "slots": copies * slots, "chunk_slots": copies * slots}
-        again = {"a_row_step": 0} if cols == slots else {}
-        walk = registers | source.fields("a") | again | {"a_repeat1_step": signed_step(source.element_step)}
-        repeated = replace(source.walk, repeat1=rows, row=0 if cols == slots else source.walk.row)
         few = copies * slots * self.config.beats_per_word < UOP_WAIT_CYCLES
-        sums = self.few_sums if few else self.sums
-        for code in (self.maxima, sums) if self.has_maximum else (sums,):
-            row_operation(emitter, code, walk, (source.access,), repeated)
+        if self.has_maximum:
+            self._collect(self.maxima, registers, source, cols == slots)
+        if self.differences is not None:
+            kept = replace(target, walk=replace(target.walk, of=self.scratch))
+            self._each(self.differences, registers, copies, source, kept)
+            source = kept
+        self._collect(self.few_sums if few else self.sums, registers, source, cols == slots)
         row_operation(emitter, self.scalars, registers, ())
+        self._each(self.apply, registers, copies, source, target)
+
+    def _collect(self, code: RowCode, registers: dict[str, int], source: _Stream, again: bool) -> None:
+        """Go over all elements of each row; rows of slots are other ones, or see the same elements `again`."""
+        rows = self.height * self.width
+        walk = registers | source.fields("a") | ({"a_row_step": 0} if again else {}) | {
+            "a_repeat1_step": signed_step(source.element_step)}
+        row_operation(self.emitter, code, walk, (source.access,), replace(
+            source.walk, repeat1=rows, row=0 if again else source.walk.row))
+
+    def _each(self, code: RowCode, registers: dict[str, int], copies: int, source: _Stream, target: _Stream) -> None:
+        """Make something of each element."""
+        rows = self.height * self.width
         (fields, taken), (out_fields, made) = (stream.elements(name, rows, copies)
                                                for stream, name in ((source, "a"), (target, "out")))
-        row_operation(emitter, self.apply, registers | fields | out_fields | {"out_blocks": self.count // copies},
+        row_operation(self.emitter, code, registers | fields | out_fields | {"out_blocks": self.count // copies},
                       (source.access,), taken, made, (target.access,))
 
 

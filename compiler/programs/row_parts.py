@@ -28,6 +28,8 @@ class RowParts:
     term : what an element, less that, adds to the sum; without a destination
     scalars, step, finish : what is computed of the sum, in register `first`; `step` is repeated `repeats` times
     apply : what is done to an element, less the same; the last one writes the output
+    kept : an element's addition to the sum, and `apply`, where elements less the maximum come as stream A, and table 2
+        has the terms; None of other programs
     """
 
     less: int | None
@@ -37,6 +39,7 @@ class RowParts:
     repeats: int
     finish: list[Uop]
     apply: list[Uop]
+    kept: tuple[Uop, list[Uop]] | None = None
 
 
 def _reciprocal_start(half: int, x: int) -> list[Uop]:
@@ -63,7 +66,8 @@ def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
 def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     """Exponentials by table 1, one_over_one_plus_x of their sum, product.
 
-    Numbers: output_bits, 8 or 16; of 16 bits, `high` says which byte is the output.
+    Numbers: output_bits, 8 or 16; of 16 bits, `high` says which byte is the output; `terms`: table 2 has what elements
+    add to the sum.
     """
     total, headroom, x, t = range(first, first + 4)
     scalars = [
@@ -84,7 +88,11 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
                   to(row, **reg(row, False), **immediate((1 << 15) - 1), alu=Alu.MIN),
                   {**reg(row, False), **shifted(-8 * numbers["high"], Rounding.FLOOR),
                    "destination": Destination.OUTPUT}]
-    return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(total, x, t), 3, finish, apply)
+    kept = None
+    if numbers.get("terms"):
+        kept = (to(total, a_source=Source.STREAM, a_table=2, **b_reg(total, False), alu=Alu.ADD),
+                [to(row, a_source=Source.STREAM, a_table=1, **b_reg(x), **HIGH_B), *apply[1:]])
+    return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(total, x, t), 3, finish, apply, kept)
 
 
 def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:

@@ -19,8 +19,10 @@ from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
+from tq_hw.sim.golden.arith import rounding_divide_by_pot
+from tq_hw.sim.golden.softmax import ACCUMULATION_INTEGER_BITS
 
-__all__ = ["lies_across", "spread_rows"]
+__all__ = ["columns_of", "lies_across", "spread_rows"]
 
 #: Cycles of a move, per byte; of two moves, at least.
 _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 0.45, 600
@@ -32,6 +34,8 @@ _COLUMN_SHARE = 8
 _ROOM_SHARE = 6
 #: Bytes for which two transposes in the scratchpad pay, each with its weights.
 _LEAST_BYTES = 512
+#: Beats of a row program's elements for which it pays to load a table of what they add to the sum.
+_TERM_BEATS = 1024
 
 
 def _fits(layer: RowProgram, config: Config) -> bool:
@@ -68,6 +72,16 @@ def lies_across(layer: RowProgram, config: Config, turned: bool = False) -> bool
     return fits and _column_cycles(layer, config, turned) < _row_cycles(layer, config)
 
 
+def columns_of(layer: RowProgram, source: Value, output: Value, config: Config) -> Columns:
+    """Return the layer that does a program with a row in each lane; source and output are [1, elements, rows]."""
+    numbers, tables, (_, count, h, w) = layer.numbers, layer.tables, output.shape
+    if layer.program == "softmax" and count * ceil_div(h * w, config.requantize_lanes) >= _TERM_BEATS:
+        assert tables[0] is not None
+        numbers = {**numbers, "terms": 1}
+        tables = (tables[0], rounding_divide_by_pot(tables[0], ACCUMULATION_INTEGER_BITS))
+    return Columns(layer.index, layer.op, (source,), output, layer.program, numbers, tables)
+
+
 def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
     """Make columns of rows, run, make rows again; in the scratchpad, if whole words of rows lie together."""
     source, output = layer.inputs[0], layer.output
@@ -81,8 +95,7 @@ def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
              (copy_between(0, upright.transpose(1, 0, 2), upright, across, across),)),
         Move(layer.index, layer.op, (results,), output,
              (copy_between(0, across.transpose(1, 0, 2), across, upright, upright),)))]
-    return [moves[0], Columns(layer.index, layer.op, (columns,), results, layer.program, layer.numbers, layer.tables),
-            moves[1]]
+    return [moves[0], columns_of(layer, columns, results, config), moves[1]]
 
 
 def _spread(layer: Layer, config: Config) -> list[Layer]:

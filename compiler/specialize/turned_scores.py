@@ -11,10 +11,10 @@ from dataclasses import replace
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
-from tq_hw.compiler.ir.staged import Columns, MatMul, Move
+from tq_hw.compiler.ir.staged import MatMul, Move
 from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.specialize.moved import joined_moves, turn
-from tq_hw.compiler.specialize.rows import lies_across
+from tq_hw.compiler.specialize.rows import columns_of, lies_across
 from tq_hw.compiler.specialize.values import Users, is_whole
 from tq_hw.isa.config import Config
 
@@ -74,8 +74,7 @@ def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> 
         made = turned_root(layer.output)
         layers.append(replace(layer, inputs=inputs, output=made))
     results = turned_root(program.output)
-    layers.append(Columns(program.index, program.op, (made,), results, program.program, program.numbers,
-                          program.tables))
+    layers.append(columns_of(program, made, results, config))
     matrix = turn(after.inputs[1], after)
     output = after.output
     product = Value(f"{output.name} (turned)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
