@@ -130,15 +130,12 @@ class _Columns:
             (0, self.count), (0, block_count(self.width, self.config))))
 
     def _from_memory(self) -> None:
-        """Lanes that the scratchpad has room for, twice if they are still enough."""
+        """Lanes that the scratchpad has room for, in two buffers if that takes fewer cycles."""
         emitter, count, block, room = self.emitter, self.count, self.config.block, self.plan.out_words // self.count
         rows = self.height * self.width
         slots = ceil_div(rows, block)
-        tile, buffers = min(self.limit, slots, room), 1
-        half = min(tile, room // 2)
-        if half and (half == tile or half * self.config.beats_per_word >= UOP_WAIT_CYCLES):
-            tile, buffers = half, 2
-        tile = ceil_div(slots, ceil_div(slots, tile))
+        ways = [(tile, buffers) for buffers in (1, 2) for tile in range(1, min(self.limit, slots, room // buffers) + 1)]
+        tile, buffers = min(ways, key=lambda way: self._cycles(slots, *way))
         source, target = (Elements(emitter, value, _INT8) for value in (self.layer.inputs[0], self.layer.output))
         for number, first in enumerate(range(0, slots, tile)):
             width = min(tile, slots - first)
@@ -148,6 +145,14 @@ class _Columns:
             self._tile(width, width, *(_Stream(base, 0, width, elements.walk(low, rows), access)
                                        for elements in (source, target)))
             target.store(low, lanes, base, count, rows)
+
+    def _cycles(self, slots: int, tile: int, buffers: int) -> float:
+        """Estimate of the cycles of all tiles: maxima and sums wait for each other, results for their element."""
+        beats, tiles = tile * self.config.beats_per_word, ceil_div(slots, tile)
+        waits = max(UOP_WAIT_CYCLES, beats)
+        program = self.count * (2 * waits + 2 * beats + max(waits, 2 * beats)) + len(self.scalars.uops) * waits
+        moved = 2 * tile * self.count * self.config.block / self.config.bus_bytes
+        return tiles * max(program, moved) + moved if buffers > 1 else tiles * (program + moved)
 
     def _copies(self, slots: int) -> int:
         """Elements whose results are made at once, so that fewer wait for micro-operations before theirs.

@@ -65,8 +65,10 @@ def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> 
         return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root, pitch=place)
 
     made = turned_root(first.output)
-    layers: list[Layer] = [turn(value, first) for value in first.inputs]
-    layers.append(replace(first, inputs=(layers[1].output, layers[0].output), output=matrices(made), pairs=tuple(
+    # Moves next to each other overlap.
+    left, right, matrix = *(turn(value, first) for value in first.inputs), turn(after.inputs[1], after)
+    layers: list[Layer] = [left, right, matrix]
+    layers.append(replace(first, inputs=(right.output, left.output), output=matrices(made), pairs=tuple(
         (right, left) for left, right in first.pairs), zero_points=first.zero_points[::-1]))
     for layer in elements:
         inputs = tuple(made if value.data is None else _constant(value, layer.output, first.output.shape, across)
@@ -75,11 +77,10 @@ def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> 
         layers.append(replace(layer, inputs=inputs, output=made))
     results = turned_root(program.output)
     layers.append(columns_of(program, made, results, config))
-    matrix = turn(after.inputs[1], after)
     output = after.output
     product = Value(f"{output.name} (turned)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
                     output.zero_point)
-    layers += [matrix, replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
+    layers += [replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
         (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
                turn(product, after, output)]
     return layers
