@@ -155,8 +155,8 @@ class _Tile:
         self.emitter.store_rect(self.layer.output, target, (self.number, self.number + 1), self.span, blocks)
 
     def _parameters(self, o: int) -> _Parameters:
-        """Bring biases, multipliers and shifts of a block; of a layer without biases they are in the program."""
-        if self.layer.bias is None:
+        """Bring biases, multipliers and shifts of a block, where they are not in the program."""
+        if not self.product.zeros.has_parameters(self.layer):
             return {}, (), ()
         size = self.config.param_words * self.config.word_bytes
         part = self.product.parameters[o * size:(o + 1) * size]

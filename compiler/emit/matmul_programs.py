@@ -34,34 +34,32 @@ def negated(zero_point: int) -> list[int]:
     return [] if zero_point == 0 else [-zero_point] if zero_point > -128 else [64, 64]
 
 
-def _constant_sum(layer: MatMul) -> Uop:
+def _constant_sum(layer: MatMul, from_parameters: bool) -> Uop:
     """Operand b and alu that add what is the same for all rows to operand a: biases, and the zero points' product."""
-    if layer.bias is not None:
+    if from_parameters:
         return {"b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
     product = int(wrap_int32(np.array(layer.inputs[0].shape[3] * layer.zero_points[0] * layer.zero_points[1])))
     return {**immediate(product), "alu": Alu.ADD} if product else {"alu": Alu.PASS}
 
 
-def _result_uops(layer: MatMul, first: Uop) -> list[Uop]:
+def _result_uops(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
     """Program that makes results of sums; `first` says of what operands the sums are."""
-    uops = _scaled(layer, first)
+    uops = _scaled(layer, first, from_parameters)
     if layer.table is None:
         return uops
     return [*uops[:-1], {**uops[-1], "destination": Destination.REGISTER}, {**reg_a(0), "a_table": 1, **OUT}]
 
 
-def _scaled(layer: MatMul, first: Uop) -> list[Uop]:
+def _scaled(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
     if layer.raw:
         return [{**first, **OUT}]
     if layer.steps is not None:
         head, *rest = steps_uops(layer.steps, layer.zero_point, -128, 127)
         return [{**head, **first}, *rest]
     scale: Uop = {**product_fields(layer.rounding), "zero_point": layer.zero_point, "shift_source": ShiftSource.PARAM}
-    if layer.bias is None:
+    if not from_parameters:
         scale |= {"shift_source": ShiftSource.IMMEDIATE, "shift": layer.shift}
         if scale["multiply"] == Multiply.HIGH_PARAM:
-            if "immediate" in first:
-                return [to(0, first), *_scaled(layer, {**reg_a(0), "alu": Alu.PASS})]
             scale |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": layer.multiplier}
     out = {"clamp": 1, "act_min": -128, "act_max": 127, **OUT}
     if len(layer.inputs) > 2:
@@ -88,14 +86,19 @@ class Zeros:
     tiles: int
     spread: bool
 
+    def has_parameters(self, layer: MatMul) -> bool:
+        """Whether biases, multipliers and shifts come as parameters: a micro-operation has one number of its own."""
+        return layer.bias is not None or not (self.rows or self.columns) and all(layer.zero_points)
+
     def row_uops(self, layer: MatMul, tile: int) -> list[Uop]:
         """Keep the sums of a tile's rows, with what is the same for all if columns have no sums."""
-        more: Uop = {"alu": Alu.PASS} if self.columns or layer.bias is not None else _constant_sum(layer)
+        other = self.columns or self.has_parameters(layer)
+        more: Uop = {"alu": Alu.PASS} if other else _constant_sum(layer, False)
         return [to(_ROWS + tile, {**_ACC, **more})]
 
     def column_uops(self, layer: MatMul) -> list[Uop]:
         """Keep the sums of a block's columns, and what is the same for all rows."""
-        return [to(_COLUMNS, {**_ACC, **_constant_sum(layer)})]
+        return [to(_COLUMNS, {**_ACC, **_constant_sum(layer, self.has_parameters(layer))})]
 
     def programs(self, layer: MatMul, tiles: int) -> list[list[Uop]]:
         """All programs of a layer whose rows come in so many tiles; without sums of rows one is for all of them."""
@@ -113,14 +116,15 @@ class Zeros:
     def result_uops(self, layer: MatMul, tile: int) -> list[Uop]:
         """Program of a tile."""
         rows: Uop = {**reg_b(_ROWS + tile), "alu": Alu.ADD}
-        first: Uop = _constant_sum(layer)
+        parameters = self.has_parameters(layer)
+        first: Uop = _constant_sum(layer, parameters)
         if self.columns:
             first = {**reg_b(_COLUMNS), "b_hold": int(not self.spread), "alu": Alu.ADD}
-        elif self.rows and layer.bias is None:
-            return _result_uops(layer, _ACC | rows)
+        elif self.rows and not parameters:
+            return _result_uops(layer, _ACC | rows, parameters)
         if not self.rows:
-            return _result_uops(layer, _ACC | first)
-        return [to(0, _ACC | first), *_result_uops(layer, reg_a(0) | rows)]
+            return _result_uops(layer, _ACC | first, parameters)
+        return [to(0, _ACC | first), *_result_uops(layer, reg_a(0) | rows, parameters)]
 
     def cycles(self, layer: MatMul, config: Config) -> float:
         """Estimate of the cycles of a product of all rows; without end if its programs do not fit."""

@@ -79,12 +79,15 @@ def joined_moves(graph: Graph) -> list[Layer]:
     kept = {id(value.root) for value in (*graph.inputs, *graph.outputs)}
     at = 0
     while at < len(layers):
-        layers, at = _joined(layers, at, kept), at + 1
+        joined = _joined(layers, layers[at], kept)
+        # The move before is gone from among those that were looked at.
+        at = at + 1 if joined is layers else max(at - 1, 0)
+        layers = joined
     return layers
 
 
-def _joined(layers: list[Layer], at: int, kept: set[int]) -> list[Layer]:
-    layer = layers[at]
+def _joined(layers: list[Layer], layer: Layer, kept: set[int]) -> list[Layer]:
+    """The layers with `layer` joined to the move before it; the same list where it is not."""
     after = _sources(layer)
     if after is None:
         return layers

@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.emit.matmul_programs import zeros
+from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.value import Value
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -12,6 +15,8 @@ from tq_hw.sim.golden.run import run
 
 ODD = Config("odd", 4, 12, 4, 16 << 10)
 CONFIGS = [load_config("tiny"), load_config("n9x8"), ODD]
+#: Two output blocks a word; accumulators of two beats a word.
+HALVES = Config("halves", 16, 8, 4, 64 << 10)
 SMALLEST = Config("smallest", 4, 4, 2, 2 << 10)
 
 
@@ -36,3 +41,28 @@ def test_deep_products(points: tuple[int, int], config: Config) -> None:
 @pytest.mark.parametrize(("rows", "depth", "cols"), [(1, 9, 1), (300, 77, 3), (2, 500, 90), (70, 4, 70)])
 def test_the_smallest_scratchpad(rows: int, depth: int, cols: int) -> None:
     _compare(((rows, depth), (depth, cols)), (3, -128), SMALLEST)
+
+
+@pytest.mark.parametrize("config", [load_config("n16"), load_config("n8"), HALVES, ODD], ids=lambda config: config.name)
+@pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 3), (5, 0), (0, -128), (-128, 6)])
+def test_zero_points_of_many_rows_and_columns(points: tuple[int, int], config: Config) -> None:
+    # Several tiles of rows in one buffer and in two, a part of a block of columns, a depth of part blocks.
+    for shapes in (((1, 65, 16), (16, 50)), ((3, 300, 40), (3, 40, 70)), ((2, 49, 130), (2, 130, 17))):
+        _compare(shapes, points, config)
+
+
+def test_how_zero_points_are_taken_off() -> None:
+    def ways(rows: int, depth: int, cols: int, points: tuple[int, int], name: str = "n16") -> tuple[bool, bool]:
+        sides = [Value(side, 0, shape) for side, shape in (("a", (1, 1, rows, depth)), ("b", (1, 1, depth, cols)))]
+        found = zeros(MatMul(0, "BATCH_MATMUL", tuple(sides), Value("c", 0, (1, 1, rows, cols)), ((0, 0),), points,
+                             1 << 30, -3, 5), load_config(name))
+        return found.rows, found.columns
+
+    assert ways(196, 64, 196, (3, 4)) == (True, True)
+    assert ways(196, 64, 196, (0, 4)) == (True, False)
+    assert ways(196, 64, 196, (3, 0)) == (False, True)
+    assert ways(196, 64, 196, (0, 0)) == (False, False)
+    # Of a few rows and columns the array has as much to do either way.
+    assert ways(4, 16, 8, (3, 4)) == (False, False)
+    # A word of the depth: more micro-operations would take longer than another pass of the array.
+    assert ways(64, 16, 64, (3, 4)) == (True, False)

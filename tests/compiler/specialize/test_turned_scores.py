@@ -1,0 +1,116 @@
+"""Attention whose scores lie across == golden: with what moves, of any heads, and where they are left as they are."""
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.compile import Compiled
+from tq_hw.compiler.ir.layers import Graph, RowProgram
+from tq_hw.compiler.ir.staged import Columns, MatMul, Move
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.specialize.moved import joined_moves, turn
+from tq_hw.isa.config import Config, load_config
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+
+ODD = Config("odd", 4, 12, 4, 16 << 10)
+#: Two output blocks a word, two beats a word of accumulators.
+HALVES = Config("halves", 16, 8, 4, 64 << 10)
+CONFIGS = [load_config("n16"), load_config("n8"), ODD, HALVES]
+
+
+def _heads(b: ModelBuilder, tokens: int, heads: int, width: int, point: int, order: tuple[int, ...]) -> int:
+    x = b.input((1, tokens, heads * width), scale=0.03, zero_point=point)
+    split = b.add("RESHAPE", [x, b.constant([1, tokens, heads, width])], shape=(1, tokens, heads, width))
+    return b.add("TRANSPOSE", [split, b.constant(list(order))])
+
+
+def _attention(tokens: tuple[int, int], heads: int, width: int, *, between: str = "", apart: bool = False,
+               shown: bool = False) -> bytes:
+    """Queries and keys of different numbers; `apart`: keys are turned by the product; `shown`: scores are an output."""
+    b = ModelBuilder("attention")
+    queries, keys = tokens
+    q = _heads(b, queries, heads, width, 5, (0, 2, 1, 3))
+    k = _heads(b, keys, heads, width, -7, (0, 2, 1, 3) if apart else (0, 2, 3, 1))
+    v = _heads(b, keys, heads, width, 11, (0, 2, 1, 3))
+    scores = b.add("BATCH_MATMUL", [q, k], adj_y=apart, scale=0.01 * float(np.sqrt(width)), zero_point=3)
+    rng = np.random.default_rng(tokens[0])
+    if between == "scale":
+        scores = b.add("MUL", [scores, b.constant(np.array(77, np.int8), scale=0.004, zero_point=-3)], scale=0.012,
+                       zero_point=-2)
+    if between == "mask":
+        mask = rng.integers(-128, 128, (1, 1, queries, keys)).astype(np.int8)
+        scores = b.add("ADD", [scores, b.constant(mask, scale=0.02, zero_point=7)], scale=0.05, zero_point=1)
+    weights = b.add("SOFTMAX", [scores], options={"beta": 1.0})
+    made = b.add("BATCH_MATMUL", [weights, v], scale=0.004, zero_point=-9)
+    out = b.add("TRANSPOSE", [made, b.constant([0, 2, 1, 3])])
+    return b.build(*([out, scores] if shown else [out]))
+
+
+def _compare(data: bytes, config: Config) -> Compiled:
+    model = parse_model(data, "attention")
+    compiled = compile_model(model, config)
+    rng = np.random.default_rng(len(data))
+    inputs = [rng.integers(-128, 128, model.main.tensors[at].shape).astype(np.int8) for at in model.main.inputs]
+    found, wanted = execute(compiled.program, inputs, seed=1, check_races=True).outputs, run(model, inputs).outputs
+    for one, other in zip(found, wanted, strict=True):
+        np.testing.assert_array_equal(one, other, strict=True)
+    return compiled
+
+
+def _kinds(compiled: Compiled) -> list[type]:
+    return [type(layer) for layer in compiled.emitter.graph.layers]
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+@pytest.mark.parametrize("between", ["", "scale", "mask"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_scores_lie_across(config: Config, between: str, apart: bool) -> None:
+    for tokens, heads, width in (((52, 52), 3, 16), ((70, 33), 2, 7)):
+        kinds = _kinds(_compare(_attention(tokens, heads, width, between=between, apart=apart), config))
+        assert kinds.count(Columns) == 1
+        # Queries, keys, values and results: no scores.
+        assert sum(issubclass(kind, Move) for kind in kinds) <= 4
+
+
+def test_a_scale_of_scores_is_looked_up_by_the_product() -> None:
+    compiled = _compare(_attention((52, 52), 3, 16, between="scale"), load_config("n16"))
+    assert [layer.table is not None for layer in compiled.emitter.graph.layers if isinstance(layer, MatMul)] == [
+        True, False]
+
+
+def test_keys_that_the_product_turns_need_no_move() -> None:
+    compiled = _compare(_attention((52, 52), 1, 16, apart=True), load_config("n16"))
+    # With one head TRANSPOSE is none, and queries, values and results are turned.
+    assert sum(issubclass(kind, Move) for kind in _kinds(compiled)) == 3
+
+
+def test_scores_that_somebody_sees_stay() -> None:
+    compiled = _compare(_attention((52, 52), 3, 16, shown=True), load_config("n16"))
+    columns, = (layer for layer in compiled.emitter.graph.layers if isinstance(layer, Columns))
+    assert columns.inputs[0].name.endswith("(columns)")
+
+
+def test_few_scores_stay() -> None:
+    assert RowProgram in _kinds(_compare(_attention((3, 20), 1, 16), load_config("n16")))
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 1, 7, 2), (1, 6, 1, 3), (1, 2, 8, 8)])
+def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
+    values = [Value("x", 0, shape)]
+    layers: list[Move] = []
+    for _ in range(2):
+        layers.append(turn(values[-1], Move(0, "TRANSPOSE", (values[-1],), values[-1], ())))
+        values.append(layers[-1].output)
+    # Turned twice is not turned: a reader gets the first one's bytes.
+    reader = Move(1, "RESHAPE", (values[-1],), Value("y", 1, shape), ())
+    made = joined_moves(Graph((*layers, reader), (values[0],), (reader.output,)))
+    assert [type(layer) for layer in made] == [Move] and made[0].inputs[0].root is values[0]
+    # An output is made by one move.
+    made = joined_moves(Graph(tuple(layers), (values[0],), (values[-1],)))
+    move, = made
+    assert isinstance(move, Move) and move.inputs == (values[0],) and move.output is values[-1]
+    copy, = move.copies
+    assert all(source == target for _, source, target in copy.dims)
