@@ -2,7 +2,8 @@
 
 The products with the input are made for all steps at once. A step is an array operation over the hidden state before
 it and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
-With activation lanes the sums of three gates go through the logistic, and those of the fourth through the tanh.
+With activation lanes the sums of three gates go through the logistic, and those of the fourth through the tanh; so do
+cells, unless their scale is smaller than the lanes take.
 Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image]; blocks are equally full.
 """
 
@@ -36,20 +37,20 @@ _Sums = tuple[Sums | None, int, tuple[bytes, ...]]
 _NO_SUMS: _Sums = (None, 0, ())
 
 
-def _programs(layer: Lstm, active: ActivationProgram | None) -> dict[str, tuple[Uop, ...]]:
-    """Micro-operations of a step, by name; `active` computes the activations where no lanes do."""
+def _programs(layer: Lstm, active: ActivationProgram | None, lanes: bool) -> dict[str, tuple[Uop, ...]]:
+    """Micro-operations of a step, by name; `active` computes activations, those of gates where no lanes do."""
     log2 = layer.cell_scale_log2
     gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
-    if active is None:
+    tanh = activated(Activation.TANH)
+    first: dict[str, tuple[Uop, ...]] = {}
+    if lanes:
         # Arguments of a tanh beyond those of int16 change nothing: it is 1 or -1 there already.
-        tanh = activated(Activation.TANH)
-        first: dict[str, tuple[Uop, ...]] = {
-            "logistic": (to(0, _SCALED), {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
-            "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh}),
-            "cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)}
+        first |= {"logistic": (to(0, _SCALED), {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
+                  "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh})}
     else:
-        scaled = to(0, _SCALED, clamp=int(layer.interpolated))
-        first = {"sums": (scaled, {**gate, "clamp": 1, **OUT}), "active": active.uops}
+        first["sums"] = (to(0, _SCALED, clamp=int(layer.interpolated)), {**gate, "clamp": 1, **OUT})
+    first |= {"cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)} if active is None else {
+        "active": active.uops}
     *new, added = product_uops(layer, 30 + log2)
     *old, kept = product_uops(layer, 15)
     return first | {
@@ -67,8 +68,9 @@ class _Emission:
         self.traffic = Traffic(emitter, layer, self.rooms)
         #: Words of a vector that a register holds.
         self.at_once = max(1, self.config.vector_register_words // self.config.beats_per_word)
-        self.active = None if layer.activates(self.config) else activation_of(layer)
-        self.programs = _programs(layer, self.active)
+        self.lanes = layer.gates_activate(self.config)
+        self.active = None if layer.cells_activate(self.config) else activation_of(layer)
+        self.programs = _programs(layer, self.active, self.lanes)
 
     def run(self) -> None:
         """Emit everything."""
@@ -91,7 +93,7 @@ class _Emission:
         size = self.config.param_words * self.config.word_bytes
         self.parameters = tuple(parameters[at:at + size] for at in range(0, len(parameters), size))
         if self.active is not None:
-            gates = [self.active.logistic] * 3 + [self.active.tanh]
+            gates = [] if self.lanes else [self.active.logistic] * 3 + [self.active.tanh]
             codes = [code for code in gates for _ in range(rooms.blocks)] + [self.active.cell]
             self.codes = b"".join(bytes([code & 255]) * self.config.word_bytes for code in codes)
             self.traffic.place("codes", self.codes, self.config.word_bytes)
@@ -200,7 +202,7 @@ class _Emission:
                            found, self.weights)
         active = Scratch("activations of gates", 4 * flat * rooms.size, INT16)
         squashed = Scratch("tanh of cells", flat * rooms.size, INT16)
-        if self.active is None:
+        if self.lanes:
             self._sums("logistic", step, range(3), "active", active, total)
             self._sums("tanh", step, range(3, 4), "active", active, total)
         else:
@@ -230,9 +232,10 @@ class _Emission:
             self._program("cell tanh", tanh, ("cell",), (rooms.whole["squashed"],),
                           (self._cells(step + 1), None, rooms.vector_walk(squashed)))
         else:
-            self._program("active", {**tanh, "b_base": base["codes"] + 4 * rooms.blocks}, ("cell", "codes"),
+            code = 0 if self.lanes else 4 * rooms.blocks
+            self._program("active", {**tanh, "b_base": base["codes"] + code}, ("cell", "codes"),
                           (rooms.whole["squashed"],),
-                          (self._cells(step + 1), self._codes(4 * rooms.blocks), rooms.vector_walk(squashed)))
+                          (self._cells(step + 1), self._codes(code), rooms.vector_walk(squashed)))
         self._program("hidden", {**cells, **self._stream("a", out), **self._stream("b", base["squashed"]),
                                  **self._stream("out", before + flat, code=0)}, ("active", "squashed"),
                       (Access("pad", before + flat, before + 2 * flat),),

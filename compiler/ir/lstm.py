@@ -67,9 +67,13 @@ class Lstm(Staged):
         """Useful multiply-accumulates."""
         return self.steps * self.batch * sum(g.input_weights.size + g.recurrent_weights.size for g in self.gates)
 
-    def activates(self, config: Config) -> bool:
-        """Whether the vector unit's activations serve: arguments of a tanh have 13 fraction bits there."""
-        return config.activation_lanes > 0 and self.cell_scale_log2 >= -TANH_FRACTION and not self.interpolated
+    def gates_activate(self, config: Config) -> bool:
+        """Whether the vector unit's activations serve for the gates."""
+        return config.activation_lanes > 0 and not self.interpolated
+
+    def cells_activate(self, config: Config) -> bool:
+        """Whether they serve for the cells, too: arguments of a tanh have 13 fraction bits there."""
+        return self.gates_activate(config) and self.cell_scale_log2 >= -TANH_FRACTION
 
     def width(self, config: Config) -> int:
         """Cells of a block: as many in each, as the array waits for the weights' rows."""
@@ -91,7 +95,8 @@ class Lstm(Staged):
             "parameters": gates * config.sub_blocks * config.param_words,
             "sequence": self.steps * self.batch * inputs, "products": self.steps * 4 * vector,
             "hidden": (self.steps + 1) * blocks * self.batch, "active": 4 * vector, "cell": vector, "squashed": vector,
-            **({} if self.activates(config) else {"codes": gates + 1, "sums": 4 * vector})}
+            **({} if self.cells_activate(config) else {"codes": 1}),
+            **({} if self.gates_activate(config) else {"codes": gates + 1, "sums": 4 * vector})}
 
     def minimum_words(self, config: Config) -> int:
         """All buffers."""
