@@ -134,3 +134,14 @@ def test_blocks_are_equally_full() -> None:
         assert rows == -(-layer.cells // blocks)
         found.add((blocks, rows))
     assert any(blocks > 1 and rows < 16 for blocks, rows in found)
+
+
+def test_activation_lanes_serve_gates_of_any_cells() -> None:
+    """Of cells with a scale of 2^-15 a program makes the tanh; for the gates of such cells lanes do."""
+    compiled = compile_model(lstm(0), PRESETS["n16"])
+    layer, = (layer for layer in compiled.emitter.graph.layers if isinstance(layer, Lstm))
+    assert layer.cell_scale_log2 == -15
+    operations = compiled.emitter.stream.by_unit[Unit.VECTOR]
+    outputs = [{uop.get("destination") for uop in op.uops} for op in operations]
+    assert sum(Destination.ACTIVATION in found for found in outputs) == 2 * layer.steps
+    assert sum(len(op.uops) > 20 for op in operations) == layer.steps

@@ -1,5 +1,8 @@
 """Attention whose scores lie across == golden: with what moves, of any heads, and where they are left as they are."""
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,43 +13,18 @@ from tq_hw.compiler.ir.staged import Columns, MatMul, Move
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.specialize.moved import joined_moves, turn
 from tq_hw.isa.config import Config, load_config
-from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.attention import attention
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
+from attention_cycles import cycles
 
 ODD = Config("odd", 4, 12, 4, 16 << 10)
 #: Two output blocks a word, two beats a word of accumulators.
 HALVES = Config("halves", 16, 8, 4, 64 << 10)
 CONFIGS = [load_config("n16"), load_config("n8"), ODD, HALVES]
-
-
-def _heads(b: ModelBuilder, tokens: int, heads: int, width: int, point: int, order: tuple[int, ...]) -> int:
-    x = b.input((1, tokens, heads * width), scale=0.03, zero_point=point)
-    split = b.add("RESHAPE", [x, b.constant([1, tokens, heads, width])], shape=(1, tokens, heads, width))
-    return b.add("TRANSPOSE", [split, b.constant(list(order))])
-
-
-def _attention(tokens: tuple[int, int], heads: int, width: int, *, between: str = "", apart: bool = False,
-               shown: bool = False) -> bytes:
-    """Queries and keys of different numbers; `apart`: keys are turned by the product; `shown`: scores are an output."""
-    b = ModelBuilder("attention")
-    queries, keys = tokens
-    q = _heads(b, queries, heads, width, 5, (0, 2, 1, 3))
-    k = _heads(b, keys, heads, width, -7, (0, 2, 1, 3) if apart else (0, 2, 3, 1))
-    v = _heads(b, keys, heads, width, 11, (0, 2, 1, 3))
-    scores = b.add("BATCH_MATMUL", [q, k], adj_y=apart, scale=0.01 * float(np.sqrt(width)), zero_point=3)
-    rng = np.random.default_rng(tokens[0])
-    if between == "scale":
-        scores = b.add("MUL", [scores, b.constant(np.array(77, np.int8), scale=0.004, zero_point=-3)], scale=0.012,
-                       zero_point=-2)
-    if between == "mask":
-        mask = rng.integers(-128, 128, (1, 1, queries, keys)).astype(np.int8)
-        scores = b.add("ADD", [scores, b.constant(mask, scale=0.02, zero_point=7)], scale=0.05, zero_point=1)
-    weights = b.add("SOFTMAX", [scores], options={"beta": 1.0})
-    made = b.add("BATCH_MATMUL", [weights, v], scale=0.004, zero_point=-9)
-    out = b.add("TRANSPOSE", [made, b.constant([0, 2, 1, 3])])
-    return b.build(*([out, scores] if shown else [out]))
 
 
 def _compare(data: bytes, config: Config) -> Compiled:
@@ -69,32 +47,32 @@ def _kinds(compiled: Compiled) -> list[type]:
 @pytest.mark.parametrize("apart", [False, True])
 def test_scores_lie_across(config: Config, between: str, apart: bool) -> None:
     for tokens, heads, width in (((52, 52), 3, 16), ((70, 33), 2, 7)):
-        kinds = _kinds(_compare(_attention(tokens, heads, width, between=between, apart=apart), config))
+        kinds = _kinds(_compare(attention(*tokens, heads, width, between=between, apart=apart), config))
         assert kinds.count(Columns) == 1
         # Queries, keys, values and results: no scores.
         assert sum(issubclass(kind, Move) for kind in kinds) <= 4
 
 
 def test_a_scale_of_scores_is_looked_up_by_the_product() -> None:
-    compiled = _compare(_attention((52, 52), 3, 16, between="scale"), load_config("n16"))
+    compiled = _compare(attention(52, 52, 3, 16, between="scale"), load_config("n16"))
     assert [layer.table is not None for layer in compiled.emitter.graph.layers if isinstance(layer, MatMul)] == [
         True, False]
 
 
 def test_keys_that_the_product_turns_need_no_move() -> None:
-    compiled = _compare(_attention((52, 52), 1, 16, apart=True), load_config("n16"))
+    compiled = _compare(attention(52, 52, 1, 16, apart=True), load_config("n16"))
     # With one head TRANSPOSE is none, and queries, values and results are turned.
     assert sum(issubclass(kind, Move) for kind in _kinds(compiled)) == 3
 
 
 def test_scores_that_somebody_sees_stay() -> None:
-    compiled = _compare(_attention((52, 52), 3, 16, shown=True), load_config("n16"))
+    compiled = _compare(attention(52, 52, 3, 16, shown=True), load_config("n16"))
     columns, = (layer for layer in compiled.emitter.graph.layers if isinstance(layer, Columns))
     assert columns.inputs[0].name.endswith("(columns)")
 
 
 def test_few_scores_stay() -> None:
-    assert RowProgram in _kinds(_compare(_attention((3, 20), 1, 16), load_config("n16")))
+    assert RowProgram in _kinds(_compare(attention(3, 20, 1, 16), load_config("n16")))
 
 
 @pytest.mark.parametrize("shape", [(1, 3, 4, 5), (1, 1, 7, 2), (1, 6, 1, 3), (1, 2, 8, 8)])
@@ -114,3 +92,9 @@ def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
     assert isinstance(move, Move) and move.inputs == (values[0],) and move.output is values[-1]
     copy, = move.copies
     assert all(source == target for _, source, target in copy.dims)
+
+
+def test_attention_takes_fewer_cycles() -> None:
+    for config in (load_config("n16"), load_config("n8")):
+        now, upright = (cycles((24, 2, 16), config, turned) for turned in (True, False))
+        assert now < 0.9 * upright
