@@ -16,15 +16,15 @@ __all__ = ["SHAPES", "cycles", "main"]
 
 #: Tokens, heads, width of a head: a text of words, images of 32, 96 and 224 pixels.
 SHAPES = ((24, 2, 16), (64, 4, 16), (144, 3, 64), (196, 3, 64))
-_specialize: Any = importlib.import_module("tq_hw.compiler.specialize.specialize")
+_compile: Any = importlib.import_module("tq_hw.compiler.compile")
 
 
 def cycles(shape: tuple[int, int, int], config: Config, turned: bool) -> int:
     """Return the estimated cycles of one attention with a scale; `turned`: scores may lie across."""
     tokens, heads, width = shape
     model = parse_model(attention(tokens, tokens, heads, width, between="scale"), "attention")
-    real = _specialize.turn_scores
-    with mock.patch.object(_specialize, "turn_scores", real if turned else lambda graph, _: graph):
+    real = _compile.turn_scores
+    with mock.patch.object(_compile, "turn_scores", real if turned else lambda graph, _: graph):
         compiled = compile_model(model, config)
     return max(int(end) for times in compiled.timeline.values() for _, end in times)
 

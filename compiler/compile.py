@@ -45,8 +45,11 @@ from tq_hw.compiler.rewrite.channels import picks
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize.in_place import in_place
+from tq_hw.compiler.specialize.one_shape import one_shape
+from tq_hw.compiler.specialize.product_tables import join_product_tables
 from tq_hw.compiler.specialize.rows import spread_rows
 from tq_hw.compiler.specialize.specialize import specialize
+from tq_hw.compiler.specialize.turned_scores import turn_scores
 from tq_hw.compiler.verify import verify, verify_places
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
@@ -146,6 +149,14 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     graph = in_place(legal)
     verify_places(legal, graph)
     observe("in_place", graph)
+
+    graph = join_product_tables(turn_scores(graph, config), config)
+    observe("products", graph)
+
+    shaped = one_shape(graph, config)
+    verify_places(graph, shaped)
+    graph = shaped
+    observe("one_shape", graph)
 
     graph = specialize(graph, config)
     observe("specialize", graph)

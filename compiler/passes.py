@@ -9,6 +9,8 @@ PASSES = {
     "legalize": "every operator is layers that the accelerator has, or host edges; constants are integers; no operator "
                 "is left",
     "in_place": "a tensor that is a part of another one's bytes, or shares them, says so; such copies are gone",
+    "products": "scores of attention lie as the program over their rows takes them; tables after products are theirs",
+    "one_shape": "layers that look at single pixels see the same rows and columns of what they give each other",
     "specialize": "every layer has the form that takes this configuration the fewest beats; the integers are the same",
     "spread_rows": "rows of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION fit the registers of the vector unit",
     "plan": "every value lives in the scratchpad, in memory or in rolling strips; every layer has its rectangles",

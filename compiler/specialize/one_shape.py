@@ -131,7 +131,8 @@ class _Views:
             new = value
             if value.alias_of is not None:
                 new = replace(value, alias_of=self.plain(value.alias_of))
-            if value in self._chosen and value not in self._kept:
+            # What has these rows and columns already stays as it is: a part of others may have gaps.
+            if value in self._chosen and value not in self._kept and value.shape[:3] != self._chosen[value]:
                 new = _reshaped(new, (*self._chosen[value], value.shape[3]))
             self._owners[value] = value if new.shape == value.shape and new.alias_of is value.alias_of else new
         return self._owners[value]

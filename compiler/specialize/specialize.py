@@ -1,8 +1,5 @@
 """Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
 
-* Scores of attention lie across, as SOFTMAX takes them (`turned_scores.py`).
-* A table after a product of matrices is looked up by the product (`product_tables.py`).
-* Tensors that differ in rows and columns alone get the same ones (`one_shape.py`).
 * A byte of each pixel times a constant of each channel is a convolution (`spread_products.py`).
 * A table in front of a folded convolution is looked up for the windows (`join_tables.py`).
 * A row of a patch whose neighbours begin where it ends is one long pixel (`patches.py`).
@@ -29,16 +26,13 @@ from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.fuse import fuse
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
-from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.packed_tables import pack_tables
 from tq_hw.compiler.specialize.patches import long_patches
 from tq_hw.compiler.specialize.planes import planes_on_array
-from tq_hw.compiler.specialize.product_tables import join_product_tables
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.spread_products import spread_products
 from tq_hw.compiler.specialize.tables import without_tables
 from tq_hw.compiler.specialize.transpose import as_transpose
-from tq_hw.compiler.specialize.turned_scores import turn_scores
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
@@ -53,7 +47,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that pay at `config`."""
     done: list[Layer] = []
-    graph = spread_products(one_shape(join_product_tables(turn_scores(graph, config), config), config))
+    graph = spread_products(graph)
     graph = long_patches(join_tables(graph, config), config)
     for layer in without_tables(graph.layers, config):
         if isinstance(layer, Lstm):

@@ -105,11 +105,11 @@ class Found:
         return self.pixels(rows, slice(0, w)).reshape(len(rows), w * c)[:, at]
 
     def equals(self, other: "Found") -> bool:
-        """Whether all bytes are the same."""
+        """Whether all bytes are the same, in whatever rows and columns."""
         if isinstance(self.there, int) and (self.there, self.place, self.shape) == (
                 other.there if isinstance(other.there, int) else None, other.place, other.shape):
             return True
-        return np.array_equal(self.grid(), other.grid())
+        return np.array_equal(self.grid().reshape(-1), other.grid().reshape(-1))
 
     def at(self, offsets: Index) -> Index:
         """Where in the root dense bytes are."""

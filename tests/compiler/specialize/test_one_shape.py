@@ -1,12 +1,19 @@
 """Reshaped pixels stay in the scratchpad: layers that look at one pixel at a time see the same rows and columns."""
 
+import importlib
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
-from tq_hw.isa.config import load_config
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.value import Pitch
+from tq_hw.compiler.specialize import one_shape
+from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.layout import Unit
+from tq_hw.model.errors import DataflowError
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
@@ -103,3 +110,46 @@ def test_parts_without_gaps_get_other_rows_and_columns(config: str, other: tuple
     flat = [net.reshape(head, 1, 16, 24) for head in heads]
     joined = net.b.add("CONCATENATION", flat, axis=1)
     net.compiled(config, net.b.add("QUANTIZE", [joined], scale=0.3, zero_point=1))
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_channels_of_a_part_keep_their_distances(config: str) -> None:
+    """A slice of channels has other distances of pixels than its own size, also where its rows and columns stay.
+
+    It was read as if it had no gaps when others of its group got new rows and columns (a focal modulation by Keras).
+    """
+    slices = [value for layer in _parts(config).emitter.graph.layers for value in layer.inputs
+              if value.pitch is not None and value.shape[3] == 8]
+    assert slices and all(value.place.pixel_bytes == 24 for value in slices)
+
+
+def _parts(config: str) -> Compiled:
+    net = _Net()
+    wide = net.reshape(net.dense(net.reshape(net.x, 16, 24)), 1, 4, 4, 24)
+
+    def part(first: int) -> int:
+        ends = [net.b.constant(at) for at in ([0, 0, 0, first], [1, 4, 4, first + 8], [1, 1, 1, 1])]
+        return net.b.add("STRIDED_SLICE", [wide, *ends], shape=(1, 4, 4, 8))
+    weights = net.b.constant(net.rng.integers(-127, 128, (1, 3, 3, 8)).astype(np.int8), scale=0.004)
+    deep = net.b.add("DEPTHWISE_CONV_2D", [part(8), weights], padding="SAME", scale=0.05, zero_point=1)
+    total = net.b.add("MUL", [part(0), deep], scale=0.02, zero_point=4)
+    matrix = net.b.constant(net.rng.integers(-127, 128, (24, 8)).astype(np.int8), scale=0.004)
+    out = net.b.add("FULLY_CONNECTED", [net.reshape(total, 16, 8), matrix], scale=0.05, zero_point=-2)
+    return net.compiled(config, net.reshape(out, 1, 4, 4, 24))
+
+
+def test_the_compiler_refuses_shapes_that_move_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = one_shape.one_shape
+
+    def broken(graph: Graph, config: Config) -> Graph:
+        found = real(graph, config)
+        layers = []
+        for layer in found.layers:
+            inputs = tuple(replace(value, pitch=Pitch(value.pitch.offset_bytes, 32, 8))
+                           if value.pitch is not None and value.shape == (1, 4, 4, 8) else value
+                           for value in layer.inputs)
+            layers.append(replace(layer, inputs=inputs))
+        return replace(found, layers=tuple(layers))
+    monkeypatch.setattr(importlib.import_module("tq_hw.compiler.compile"), "one_shape", broken)
+    with pytest.raises(DataflowError, match="operator .* finds in .* byte 8, .*; without places it is"):
+        _parts("n16")
