@@ -72,6 +72,7 @@ from tq_hw.model.random.rearrange import (
 )
 from tq_hw.model.random.sketch import Sketch
 from tq_hw.model.random.states import lstm, svdf, variable, with_initial_values
+from tq_hw.model.random.tokens import attention, tensordot
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
@@ -102,6 +103,7 @@ RECIPES: dict[str, Recipe] = {
     "transpose_conv": Recipe("mac", 2, transpose_conv), "dilated": Recipe("mac", 2, dilated),
     "squeeze_excite": Recipe("mac", 1, squeeze_excite), "fully_connected": Recipe("mac", 3, fully_connected),
     "batch_matmul": Recipe("mac", 2, batch_matmul), "computed_weights": Recipe("mac", 1, computed_weights),
+    "tensordot": Recipe("mac", 3, tensordot), "attention": Recipe("mac", 2, attention),
     "pool": Recipe("pool", 4, pool), "resize": Recipe("pool", 3, resize), "reduce": Recipe("pool", 3, reduce),
     "unary": Recipe("element", 4, unary), "quantize": Recipe("element", 2, quantize),
     "binary": Recipe("element", 6, binary), "largest": Recipe("element", 2, largest),
