@@ -43,8 +43,10 @@ def tensordot(s: Sketch, x: int) -> list[int]:
     parts = _channels(s, _dense(s, x, 2 * units + more), [units, 2 * units][:1 + bool(more)])
     gate = parts[1]
     if s.chance(0.5) and len(s.shape(gate)) == 4:
-        kernel = s.weights((1, 3, 3, units), 3, 9, s.b.tensors[gate].scale, 0.05)
-        gate = s.b.add("DEPTHWISE_CONV_2D", [gate, kernel, -1], padding="SAME", depth_multiplier=1, **s.out())
+        out = s.out()
+        kernel = s.weights((1, 3, 3, units), 3, 9, s.b.tensors[gate].scale, out["scale"])
+        gate = s.b.add("DEPTHWISE_CONV_2D", [gate, kernel, s.bias(gate, kernel, out["scale"], units)], padding="SAME",
+                       depth_multiplier=1, **out)
     else:
         gate = s.b.add("LOGISTIC", [gate])
     made = s.b.add("MUL", [parts[0], gate] if s.chance(0.7) else [gate, parts[0]], **s.out())
