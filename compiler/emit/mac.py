@@ -68,7 +68,7 @@ class _MacEmitter(MacLayer):
 
     def _holds_a_word_block(self) -> bool:
         """Whether the ring has room for the constants of the output blocks that share a word."""
-        weights, parameters = (words * self.config.sub_blocks for words in (
+        weights, parameters = (words * min(self.config.sub_blocks, self.out_blocks) for words in (
             self.packed.words(), self.config.param_words))
         apart = self.config.cols != self.config.word_bytes
         return self.emitter.holds(*((weights, parameters) if apart else (weights + parameters,)))

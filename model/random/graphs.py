@@ -39,6 +39,7 @@ from tq_hw.model.random.elementwise import (
     unary,
 )
 from tq_hw.model.random.islands import float_arg, float_channels, float_given, float_resize
+from tq_hw.model.random.layers import cells, normalized, patches
 from tq_hw.model.random.movement import (
     blocks,
     concatenation,
@@ -104,6 +105,8 @@ RECIPES: dict[str, Recipe] = {
     "squeeze_excite": Recipe("mac", 1, squeeze_excite), "fully_connected": Recipe("mac", 3, fully_connected),
     "batch_matmul": Recipe("mac", 2, batch_matmul), "computed_weights": Recipe("mac", 1, computed_weights),
     "tensordot": Recipe("mac", 3, tensordot), "attention": Recipe("mac", 2, attention),
+    "patches": Recipe("mac", 1, patches), "cells": Recipe("mac", 1, cells),
+    "normalized": Recipe("element", 2, normalized),
     "pool": Recipe("pool", 4, pool), "resize": Recipe("pool", 3, resize), "reduce": Recipe("pool", 3, reduce),
     "unary": Recipe("element", 4, unary), "quantize": Recipe("element", 2, quantize),
     "binary": Recipe("element", 6, binary), "largest": Recipe("element", 2, largest),
