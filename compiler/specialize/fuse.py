@@ -39,7 +39,9 @@ def _joins(layer: Layer, config: Config) -> bool:
             or any(value.root.initial is not None for value in (*layer.inputs, layer.output))):
         return False
     n, h, w, _ = layer.output.shape
-    if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > _MOST_BEATS:
+    # A register holds all of what is between two of them.
+    most = min(_MOST_BEATS, config.vector_register_words)
+    if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > most:
         return False
     return table_alone(layer) is not None or _is_byte(_uops(layer)[-1])
 

@@ -7,10 +7,11 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Destination, Multiply, ShiftSource, Source
 
-__all__ = ["Uses", "body_of", "register_span", "uses"]
+__all__ = ["REGISTERS", "Uses", "body_of", "register_span", "uses"]
 
 Uop = Mapping[str, int]
-_REGISTERS = 8
+#: Vector registers.
+REGISTERS = 8
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,8 @@ def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
             words = words | {first} if single else words - {first}
             reduces = reduces or destination == Destination.REDUCE
     return Uses(streams, output, sums, reduces, frozenset(parameters), frozenset(tables),
-                frozenset(register for register in found if register < _REGISTERS),
-                frozenset(register for register in left if register < _REGISTERS), frozenset(vectors),
+                frozenset(register for register in found if register < REGISTERS),
+                frozenset(register for register in left if register < REGISTERS), frozenset(vectors),
                 frozenset(words))
 
 

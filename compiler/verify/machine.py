@@ -91,8 +91,8 @@ class Machine:
     pad : the scratchpad
     regions : the arena and the state by number
     operation, fields : the present one, all of its fields
-    registers, register_slots, wide : the operation that wrote each vector register, and for how many slots; bytes of
-        int32 that were moved into register 0
+    registers, register_slots, owners : the operation that wrote each vector register, for how many slots, and the first
+        register of the vector; wide : bytes of int32 that were moved into register 0
     collected : by layer, what of it registers have collected
     tables : bytes of all entries of the table
     """
@@ -111,6 +111,7 @@ class Machine:
     open: Buffers | None = None
     registers: dict[int, Operation] = field(default_factory=dict)
     register_slots: dict[int, int] = field(default_factory=dict)
+    owners: dict[int, int] = field(default_factory=dict)
     wide: Bytes | None = None
     collected: dict[int, Collected] = field(default_factory=dict)
     tables: Bytes = field(init=False)

@@ -7,13 +7,14 @@ import numpy as np
 from tq_hw.compiler.emit.image import table_words
 from tq_hw.compiler.ir.meaning import Code, Streams, Tile
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.stream.uses import Uses, body_of
+from tq_hw.compiler.stream.uses import REGISTERS, Uses, body_of, register_span
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.constants import channels_of, constants, holds
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.slots import tile_order
 from tq_hw.isa.sizes import ceil_div
+from tq_hw.isa.uop import Destination, Source
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["check_body", "check_parameters", "check_program", "check_registers", "check_tables", "load_table",
@@ -60,6 +61,29 @@ def check_program(machine: Machine, code: Code, found: Uses) -> None:
         raise DataflowError(f"it runs micro-operations {f['first']}..{f['last']}, its program has {len(code.uops)} "
                             f"from {code.first} on")
     check_registers(machine, found)
+    _check_overlap(machine, code, register_span(f, machine.config))
+
+
+def _check_overlap(machine: Machine, code: Code, span: int) -> None:
+    """Check that no vector lies where another one is read: those of many beats go on in the registers after theirs."""
+    owners, repeated = machine.owners, body_of(machine.fields)
+    if span == 1 and not owners:
+        return
+    for uop in (*code.uops, *code.uops[repeated.start:repeated.stop]):
+        once = uop.get("once", 0)
+        for name in "ab":
+            if uop.get(f"{name}_source", 0) == Source.REGISTER:
+                first = uop.get(f"{name}_register", 0)
+                for register in range(first, first + (1 if once or uop.get(f"{name}_hold") else span)):
+                    owner = owners.get(register, register)
+                    if owner != first and register < REGISTERS:
+                        raise DataflowError(f"the vector in register {first} goes on in register {register}, where "
+                                            f"that of register {owner} was written")
+        if uop.get("destination", 0) in (Destination.REGISTER, Destination.REDUCE):
+            first = uop.get("d_register", 0)
+            single = once or uop.get("destination", 0) == Destination.REDUCE
+            for register in range(first, first + (1 if single else span)):
+                owners[register] = first
 
 
 def check_registers(machine: Machine, found: Uses) -> None:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +15,13 @@ from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Mac
 from tq_hw.compiler.ir.meaning import Streams
 from tq_hw.compiler.plan.places import Choice
+from tq_hw.compiler.specialize import fuse
 from tq_hw.compiler.verify import DataflowError
 from tq_hw.compiler.verify.replay import Replay
 from tq_hw.isa.config import load_config
 from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.reader import parse_model, read_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 
@@ -217,3 +219,15 @@ def test_a_part_that_does_not_take_all_is_refused() -> None:
     part.fields["slots"], part.meaning = slots, replace(meaning, a=replace(meaning.a, start=1))
     with pytest.raises(DataflowError, match=f"^{re.escape(where)}other elements than those that its results are of$"):
         Replay(emitter, emitter.stream).run()
+
+
+def test_the_check_sees_vectors_that_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A chain whose vectors are longer than a register, as if registers were larger than they are."""
+    corpus = Path(__file__).parents[1] / "corpus"
+    name = "chain_longer_than_a_register"
+    model, config = read_model(corpus / f"{name}.tflite"), load_config(str(corpus / f"{name}.toml"))
+    real = fuse._joins
+    monkeypatch.setattr(fuse, "_joins", lambda layer, config: real(layer, replace(config, vector_words=256)))
+    with pytest.raises(DataflowError, match="the vector in register 0 goes on in register 1, where that of register 1 "
+                                            "was written; this is a defect"):
+        compile_model(model, config)
