@@ -9,6 +9,7 @@ from tq_hw.compiler.ir.layers import Graph, Layer
 from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
+from tq_hw.compiler.specialize.values import Users
 
 __all__ = ["joined_moves", "turn"]
 
@@ -26,7 +27,7 @@ def turn(value: Value, layer: Layer, output: Value | None = None) -> Move:
                 (copy_between(0, upright.transpose(0, 2, 1, 3), upright, across, across),))
 
 
-def _sources(layer: Layer) -> IntArray | None:
+def _sources(layer: Layer | None) -> IntArray | None:
     """For each byte of a move's output the byte of its input, None if it does more than change their order."""
     if not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1:
         return None
@@ -75,38 +76,32 @@ def _copy(order: IntArray) -> Copy | None:
 
 def joined_moves(graph: Graph) -> list[Layer]:
     """Return the layers of a graph with one move instead of two, and none for bytes that stay as they are."""
-    layers = list(graph.layers)
-    kept = {id(value.root) for value in (*graph.inputs, *graph.outputs)}
-    at = 0
+    layers, at = list(graph.layers), 0
     while at < len(layers):
-        joined = _joined(layers, layers[at], kept)
+        joined = _joined(graph, layers, layers[at]) if isinstance(layers[at], Move) else layers
         # The move before is gone from among those that were looked at.
         at = at + 1 if joined is layers else max(at - 1, 0)
         layers = joined
     return layers
 
 
-def _joined(layers: list[Layer], layer: Layer, kept: set[int]) -> list[Layer]:
+def _joined(graph: Graph, layers: list[Layer], layer: Layer) -> list[Layer]:
     """The layers with `layer` joined to the move before it; the same list where it is not."""
-    after = _sources(layer)
-    if after is None:
+    users = Users(graph, layers)
+    first = users.maker(layer.inputs[0]) if len(layer.inputs) == 1 else None
+    before = _sources(first)
+    after = None if before is None else _sources(layer)
+    if first is None or before is None or after is None:
         return layers
-    source = layer.inputs[0]
-    makers = [other for other in layers if other.output.root is source.root]
-    readers = [other for other in layers if any(value.root is source.root for value in other.inputs)]
-    before = _sources(makers[0]) if len(makers) == 1 else None
-    if (before is None or len(readers) != 1 or id(source.root) in kept or len(before) != len(after)
-            or source.root.size_bytes != source.size_bytes):
-        return layers
-    first, order = makers[0], before[after]
+    order = before[after]
     copy = _copy(order)
     if copy is None:
         return layers
     rest = [other for other in layers if other is not first]
-    used = [other for other in layers if any(value.root is layer.output.root for value in other.inputs)]
     value, output = first.inputs[0], layer.output
-    if (np.array_equal(order, np.arange(len(order))) and id(output.root) not in kept and output.root is output
-            and all(taken is output or taken.root is not output for other in used for taken in other.inputs)):
+    seen = [taken for other in layers for taken in other.inputs if taken.root is output.root]
+    if (np.array_equal(order, np.arange(len(order))) and not users.is_kept(output) and output.root is output
+            and all(taken is output for taken in seen)):
         same = replace(output, alias_of=value)
         return [replace(other, inputs=tuple(same if taken is output else taken for taken in other.inputs))
                 for other in rest if other is not layer]

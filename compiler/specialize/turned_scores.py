@@ -5,7 +5,6 @@ work with a row in each lane, the first product gives its columns and the second
 model, which are smaller, are turned instead: mostly by moves that are there anyway.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -37,14 +36,14 @@ def _between(users: Users, program: RowProgram) -> tuple[MatMul, list[Elementwis
         if not isinstance(layer, Elementwise):
             return None
         made = [value for value in layer.inputs if value.data is None]
-        if len(made) != 1 or made[0].size_bytes != layer.output.size_bytes or len(layer.tables) > 2:
+        if len(made) != 1 or made[0].size_bytes != layer.output.size_bytes:
             return None
         found.insert(0, layer)
         source = made[0]
 
 
-def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> list[Layer] | None:
-    """The layers that do the same with scores that lie across, None where something else is between."""
+def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Layer], list[Layer]] | None:
+    """Layers up to the second product, and those that do the same across; None where something else is between."""
     before, after = _between(users, program), users.reader(program.output)
     if before is None or not isinstance(after, MatMul) or not _is_plain(after):
         return None
@@ -83,7 +82,7 @@ def _scores(graph: Graph, users: Users, program: RowProgram, config: Config) -> 
     layers += [replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
         (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
                turn(product, after, output)]
-    return layers
+    return [first, *elements, program, after], layers
 
 
 def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
@@ -99,15 +98,13 @@ def turn_scores(graph: Graph, config: Config) -> Graph:
     """Return the graph with scores that lie across where that takes fewer cycles."""
     layers = list(graph.layers)
     for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:
-        users = Users(graph, layers)
-        made = _scores(graph, users, program, config)
-        if made is None:
+        found = _scores(Users(graph, layers), program, config)
+        if found is None:
             continue
-        before, after = _between(users, program), users.reader(program.output)
-        assert before is not None and after is not None
-        gone = {id(layer) for layer in (before[0], *before[1], program, after)}
-        at = next(number for number, layer in enumerate(layers) if layer is after)
-        changed = [layer for layer in layers[:at] if id(layer) not in gone] + made + layers[at + 1:]
+        gone, made = found
+        at = next(number for number, layer in enumerate(layers) if layer is gone[-1])
+        before = [layer for layer in layers[:at] if all(layer is not other for other in gone)]
+        changed = [*before, *made, *layers[at + 1:]]
         changed = joined_moves(replace(graph, layers=tuple(changed)))
         if _moved_bytes(changed) <= _moved_bytes(layers) + program.output.size_bytes:
             layers = changed
@@ -115,4 +112,4 @@ def turn_scores(graph: Graph, config: Config) -> Graph:
 
 
 def _moved_bytes(layers: list[Layer]) -> int:
-    return sum(math.prod(layer.output.shape) for layer in layers if isinstance(layer, Move))
+    return sum(layer.output.size_bytes for layer in layers if isinstance(layer, Move))

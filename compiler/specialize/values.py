@@ -21,14 +21,20 @@ class Users:
         self._makers: dict[int, list[Layer]] = {}
         self._kept = {id(value.root) for value in (*graph.inputs, *graph.outputs)}
         for layer in layers:
+            # What lives on from one inference to the next may be read before it is made.
+            self._kept |= {id(value.root) for value in (*layer.inputs, layer.output) if value.root.initial is not None}
             self._makers.setdefault(id(layer.output.root), []).append(layer)
             for root in {id(value.root) for value in layer.inputs}:
                 self._readers.setdefault(root, []).append(layer)
 
+    def is_kept(self, value: Value) -> bool:
+        """Whether the caller, or another inference, has the bytes of a value."""
+        return id(value.root) in self._kept
+
     def maker(self, value: Value) -> Layer | None:
         """The layer that makes all bytes of a value, None if several do, or others than one layer read them."""
         makers = self._makers.get(id(value.root), [])
-        if len(makers) != 1 or len(self._readers.get(id(value.root), [])) != 1 or id(value.root) in self._kept:
+        if len(makers) != 1 or len(self._readers.get(id(value.root), [])) != 1 or self.is_kept(value):
             return None
         return makers[0] if is_whole(value) and makers[0].output.size_bytes == value.size_bytes else None
 

@@ -12,6 +12,7 @@ from tq_hw.compiler.ir.layers import Graph, RowProgram
 from tq_hw.compiler.ir.staged import Columns, MatMul, Move
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.specialize.moved import joined_moves, turn
+from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.attention import attention
 from tq_hw.model.tflite.reader import parse_model
@@ -98,3 +99,15 @@ def test_attention_takes_fewer_cycles() -> None:
     for config in (load_config("n16"), load_config("n8")):
         now, upright = (cycles((24, 2, 16), config, turned) for turned in (True, False))
         assert now < 0.9 * upright
+
+
+def test_what_lives_on_has_no_maker() -> None:
+    """It may be read before it is made."""
+    state = Value("state", 0, (1, 1, 4, 4), initial=np.zeros(16, np.int8))
+    source, made = Value("x", 1, (1, 1, 4, 4)), Value("y", 2, (1, 1, 4, 4))
+    for value, there in ((state, False), (Value("z", 3, (1, 1, 4, 4)), True)):
+        layers = (turn(source, Move(0, "TRANSPOSE", (source,), made, ()), value), turn(value, Move(
+            1, "TRANSPOSE", (value,), made, ()), made))
+        users = Users(Graph(layers, (source,), (made,)), layers)
+        assert (users.maker(value) is layers[0], users.reader(value) is layers[1]) == (there, there)
+        assert len(joined_moves(Graph(layers, (source,), (made,)))) == (1 if there else 2)
