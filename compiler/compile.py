@@ -50,7 +50,7 @@ from tq_hw.compiler.specialize.product_tables import join_product_tables
 from tq_hw.compiler.specialize.rows import spread_rows
 from tq_hw.compiler.specialize.specialize import specialize
 from tq_hw.compiler.specialize.turned_scores import turn_scores
-from tq_hw.compiler.verify import verify, verify_places
+from tq_hw.compiler.verify import verify, verify_makers, verify_places
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Port, Program
@@ -150,7 +150,9 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     verify_places(legal, graph)
     observe("in_place", graph)
 
-    graph = join_product_tables(turn_scores(graph, config), config)
+    turned = join_product_tables(turn_scores(graph, config), config)
+    verify_makers(graph, turned)
+    graph = turned
     observe("products", graph)
 
     shaped = one_shape(graph, config)
@@ -158,10 +160,12 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     graph = shaped
     observe("one_shape", graph)
 
-    graph = specialize(graph, config)
-    observe("specialize", graph)
+    special = specialize(graph, config)
+    verify_makers(graph, special)
+    observe("specialize", special)
 
-    graph = spread_rows(graph, config)
+    graph = spread_rows(special, config)
+    verify_makers(special, graph)
     observe("spread_rows", graph)
     check_tensors(model.name, graph)
 

@@ -186,7 +186,13 @@ def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
     def picked_channels(graph: Subject, op: Operator) -> Rewrite | None:
         """A move of channels is a convolution with weights of 0 and 1."""
         found = array.replaces(graph, op)
-        return Rewrite([op], [_pick_channels(graph, op, *each) for each in found.items()]) if found else None
+        if not found:
+            return None
+        made = [_pick_channels(graph, op, *each) for each in found.items()]
+        if any(index not in found and graph.is_used(index) for index in op.outputs):
+            rest = [graph.add_tensor(graph.tensors[index]) if index in found else index for index in op.outputs]
+            made.insert(0, changed(op, outputs=rest))
+        return Rewrite([op], made)
 
     return (unused_cut, convolution_of_picked, picked_channels)
 

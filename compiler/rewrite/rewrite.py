@@ -107,6 +107,16 @@ class Subject:
         self.tensors.append(Tensor(index, f"constant {index}", data.dtype.name, data.shape, quantization, data))
         return index
 
+    def _count(self, found: Rewrite) -> None:
+        """Know at once who reads what after a rewrite: other patterns ask in the same pass."""
+        for sign, operators in ((-1, found.old), (1, found.new)):
+            for op in operators:
+                for index in op.inputs:
+                    self._uses[index] = self._uses.get(index, 0) + sign
+        if found.same is not None:
+            old, other = found.same
+            self._uses[other] = self._uses.get(other, 0) + self._uses.get(old, 0)
+
     def apply(self, patterns: Sequence["Pattern"]) -> bool:
         """Go over the operators once, from the last to the first; return whether anything changed."""
         by_name: dict[str, list[Pattern]] = {}
@@ -124,6 +134,7 @@ class Subject:
                     new[id(op)] = [replace(each, index=op.index) for each in found.new]
                     if found.same is not None:
                         same[found.same[0]] = found.same[1]
+                    self._count(found)
                     break
         operators = [made for op in self._operators
                      for made in (new.get(id(op), ()) if id(op) in gone else (op,))]

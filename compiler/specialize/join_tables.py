@@ -6,7 +6,6 @@ the convolution's padding by the table, so there must be a byte that does. What 
 and better looked up there.
 """
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -15,6 +14,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.compiler.specialize.packed_tables import table_alone
+from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config
 
 __all__ = ["join_tables"]
@@ -25,17 +25,14 @@ _TABLE_BYTES = 4 * 256
 
 def join_tables(graph: Graph, config: Config) -> Graph:
     """Return the graph without the tables that convolutions after them take over."""
-    uses = Counter(id(value) for layer in graph.layers for value in layer.inputs)
-    uses.update(id(value) for value in graph.outputs)
-    roots = Counter(id(value.root) for layer in graph.layers for value in layer.inputs)
+    users = Users(graph, graph.layers)
     # By root: the phases of a TRANSPOSE_CONV make parts of what is looked up.
     made = {id(layer.output.root) for layer in graph.layers}
     layers: list[Layer] = []
     for layer in graph.layers:
         before = layers[-1] if layers else None
         if isinstance(before, Elementwise) and isinstance(layer, Mac) and layer.inputs == (before.output,):
-            alone = (uses[id(before.output)] == 1 == roots[id(before.output)]
-                     and before.output.root is before.output and id(before.inputs[0].root) not in made)
+            alone = users.maker(before.output) is before and id(before.inputs[0].root) not in made
             table = table_alone(before)
             joined = _joined(layer, before, table, config) if alone and table is not None else None
             if joined is not None:

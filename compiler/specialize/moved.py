@@ -91,7 +91,8 @@ def _joined(graph: Graph, layers: list[Layer], layer: Layer) -> list[Layer]:
     first = users.maker(layer.inputs[0]) if len(layer.inputs) == 1 else None
     before = _sources(first)
     after = None if before is None else _sources(layer)
-    if first is None or before is None or after is None:
+    # What lives on may be written between the two moves.
+    if first is None or before is None or after is None or first.inputs[0].root.initial is not None:
         return layers
     order = before[after]
     copy = _copy(order)

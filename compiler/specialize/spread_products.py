@@ -130,7 +130,8 @@ def spread_products(graph: Graph) -> Graph:
     once = Counter(value for layer in layers for value in layer.inputs)
     once.update(graph.outputs)
     # Bytes that have another name are counted with it.
-    once.update(value.root for layer in layers for value in (*layer.inputs, layer.output) if value.root is not value)
+    named = [*graph.outputs, *(value for layer in layers for value in (*layer.inputs, layer.output))]
+    once.update(value.root for value in named if value.root is not value)
     dropped = set()
     for number in range(len(layers)):
         found = _product(layers, number, made, once)

@@ -16,12 +16,13 @@ import numpy as np
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.stream.stream import Stream
+from tq_hw.compiler.verify.makers import check_makers
 from tq_hw.compiler.verify.numbers import Bytes
 from tq_hw.compiler.verify.places import check_places
 from tq_hw.compiler.verify.replay import Replay
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["DataflowError", "verify", "verify_places", "verify_warm"]
+__all__ = ["DataflowError", "verify", "verify_makers", "verify_places", "verify_warm"]
 
 
 @contextmanager
@@ -32,6 +33,12 @@ def _reported() -> Iterator[None]:
     except DataflowError as error:
         raise DataflowError(f"internal error: the compiler's check refuses its own commands: {error}; this is a defect "
                             "of tq-hw, please report it with the model and the configuration") from None
+
+
+def verify_makers(before: Graph, after: Graph) -> None:
+    """Check that what each layer reads is made before it, states between the same writes as before; DataflowError."""
+    with _reported():
+        check_makers(before, after)
 
 
 def verify_places(before: Graph, after: Graph) -> None:

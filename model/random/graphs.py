@@ -5,12 +5,14 @@ residual sums, shared weights, several inputs and outputs, and states. Most imag
 stays in the scratchpad; some are large enough for strips and cascades. An operator joins with one entry of `RECIPES`.
 """
 
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.random.chains import halves, permuted
 from tq_hw.model.random.compute import (
     batch_matmul,
     computed_weights,
@@ -72,7 +74,7 @@ from tq_hw.model.random.rearrange import (
     top,
 )
 from tq_hw.model.random.sketch import Sketch
-from tq_hw.model.random.states import lstm, svdf, variable, with_initial_values
+from tq_hw.model.random.states import cached, lstm, svdf, variable, with_initial_values
 from tq_hw.model.random.tokens import attention, tensordot
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -120,6 +122,7 @@ RECIPES: dict[str, Recipe] = {
     "unpack": Recipe("part", 2, unpack, True), "gather": Recipe("part", 3, gather),
     "reshape": Recipe("move", 4, reshape, True), "shapes_only": Recipe("move", 2, shapes_only, True),
     "transpose": Recipe("move", 3, transpose, True), "shuffle": Recipe("move", 2, shuffle),
+    "permuted": Recipe("move", 2, permuted, True), "halves": Recipe("move", 1, halves),
     "pad": Recipe("move", 4, pad, True),
     "space": Recipe("move", 3, space, True), "blocks": Recipe("move", 3, blocks, True),
     "repeated": Recipe("move", 3, repeated, True), "reversed_axes": Recipe("move", 2, reversed_axes, True),
@@ -130,6 +133,7 @@ RECIPES: dict[str, Recipe] = {
     "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 3, integers),
     "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),
+    "cached": Recipe("state", 1, cached),
 }
 GROUPS = tuple(dict.fromkeys(recipe.group for recipe in RECIPES.values()))
 
@@ -191,6 +195,11 @@ def _finished(s: Sketch, seed: int) -> Model:
         outputs.append(s.pick(*outputs))
     if s.chance(0.04):
         outputs += [x for x in s.b.inputs if s.b.tensors[x].dtype == "int8"][:1]
+    if s.chance(0.15):
+        # Another name for bytes that others read.
+        seen = s.pick(*made)
+        if s.b.tensors[seen].dtype == "int8":
+            outputs.append(s.b.add("RESHAPE", [seen, s.indices([-1])], shape=(math.prod(s.shape(seen)),)))
     outputs = [outputs[at] for at in s.rng.permutation(len(outputs))]
     main = s.b.model(*outputs).main
     if s.chance(0.9):

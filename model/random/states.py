@@ -8,7 +8,7 @@ import numpy as np
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["lstm", "svdf", "variable", "with_initial_values"]
+__all__ = ["cached", "lstm", "svdf", "variable", "with_initial_values"]
 
 
 def _folded(s: Sketch, x: int, rank: int) -> tuple[int, ...]:
@@ -64,19 +64,52 @@ def lstm(s: Sketch, x: int) -> list[int]:
     return [output]
 
 
-def variable(s: Sketch, x: int) -> list[int]:
-    """What a variable holds since the last inference; then it takes `x`, or what both of them give."""
-    name = f"variable{len(s.variables)}"
-    shape = s.shape(x)
-    handle, before = s.b.tensor((), "resource"), s.b.tensor(shape, **s.like(x))
-    options: dict[str, OptionValue] = {"container": "", "shared_name": name}
+def _read(s: Sketch, x: int) -> tuple[int, int]:
+    """A variable like `x`: its handle, and what it holds since the last inference."""
+    handle, before = s.b.tensor((), "resource"), s.b.tensor(s.shape(x), **s.like(x))
+    options: dict[str, OptionValue] = {"container": "", "shared_name": f"variable{len(s.variables)}"}
     s.b.operator("VAR_HANDLE", [], [handle], options)
     s.b.operator("READ_VARIABLE", [handle], [before])
+    return handle, before
+
+
+def _assign(s: Sketch, handle: int, value: int) -> None:
+    s.b.operator("ASSIGN_VARIABLE", [handle, value], [])
+    s.variables.append((s.b.tensors[value], s.int8(*s.shape(value)), f"variable{len(s.variables)}"))
+
+
+def variable(s: Sketch, x: int) -> list[int]:
+    """What a variable holds since the last inference; then it takes `x`, or what both of them give."""
+    handle, before = _read(s, x)
     joined = s.b.add(s.pick("MAXIMUM", "MINIMUM"), [before, x])
     after = s.pick(x, joined)
-    s.b.operator("ASSIGN_VARIABLE", [handle, after], [])
-    s.variables.append((s.b.tensors[after], s.int8(*shape), name))
+    _assign(s, handle, after)
     return [before, joined]
+
+
+def cached(s: Sketch, x: int) -> list[int]:
+    """Attention to the last inference's rows, which `x` takes the place of: before it, between its products, after."""
+    shape = s.shape(x)
+    if len(shape) < 2 or math.prod(shape[:-2]) * shape[-2] ** 2 > s.most_elements:
+        raise Unfit
+    handle, before = _read(s, x)
+    when = s.between(0, 3)
+
+    def step(at: int) -> None:
+        if at == when:
+            _assign(s, handle, x)
+    step(0)
+    keys, turned = before, s.chance(0.5)
+    if not turned:
+        keys = s.b.add("TRANSPOSE", [before, s.indices([*range(len(shape) - 2), len(shape) - 1, len(shape) - 2])])
+    step(1)
+    scores = s.b.add("BATCH_MATMUL", [x, keys], adj_y=turned,
+                     **s.out(s.b.tensors[x].scale ** 2 * 100 * shape[-1] ** 0.5))
+    step(2)
+    weights = s.b.add("SOFTMAX", [scores], options={"beta": 1.0})
+    made = s.b.add("BATCH_MATMUL", [weights, s.pick(x, before)], **s.out(s.b.tensors[x].scale))
+    step(3)
+    return [made]
 
 
 def with_initial_values(s: Sketch, main: Subgraph, name: str) -> Model:

@@ -11,11 +11,13 @@ from old_hosts import old_hosts
 from tq_hw.cli.main import run as main
 from tq_hw.compiler import compile as compile_module
 from tq_hw.compiler import compile_model
-from tq_hw.compiler.ir.value import Pitch
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.staged import Move
+from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.plan import uses
 from tq_hw.compiler.specialize.in_place import in_place
-from tq_hw.compiler.verify import DataflowError, verify_places
+from tq_hw.compiler.verify import DataflowError, verify_makers, verify_places
 from tq_hw.isa.config import load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.tflite.reader import parse_model, read_model
@@ -95,6 +97,32 @@ def test_places_that_are_not_the_copies_are_refused() -> None:
     object.__setattr__(inside, "pitch", Pitch(1000, where.row_bytes, where.pixel_bytes))
     with pytest.raises(DataflowError, match=r"a tensor of \(1, 1, 1, 16\) lies at Pitch\(offset_bytes=1000, "):
         verify_places(before, after)
+
+
+def test_what_nothing_makes_is_refused() -> None:
+    """A result that only the caller reads, under another name; a layer that stands before its maker."""
+    source, made, other = (Value(name, at, (1, 1, 1, 4)) for at, name in enumerate(("x", "made", "other")))
+    view = Value("view", 3, (1, 1, 4, 1), alias_of=made)
+    layers = Move(0, "ABS", (source,), made, ()), Move(1, "NEG", (made,), other, ())
+    whole = Graph(layers, (source,), (view, other))
+    verify_makers(whole, whole)
+    for graph, said in ((Graph((), (source,), (view,)), "the model's caller reads 'view'"),
+                        (Graph(layers[::-1], (source,), (other,)), "operator 1 (NEG) reads 'made'")):
+        with pytest.raises(DataflowError) as refused:
+            verify_makers(whole, graph)
+        assert str(refused.value) == f"{REFUSED}{said}, which nothing makes before{REPORT}"
+
+
+def test_a_read_that_crossed_a_write_is_refused() -> None:
+    source, result = (Value(name, at, (1, 1, 1, 4)) for at, name in enumerate(("x", "y")))
+    state = Value("state", 2, (1, 1, 1, 4), initial=np.zeros(4, np.int8))
+    read, write = Move(0, "READ", (state,), result, ()), Move(1, "WRITE", (source,), state, ())
+    before, after = (Graph(layers, (source,), (result,)) for layers in ((read, write), (write, read)))
+    verify_makers(before, before)
+    with pytest.raises(DataflowError) as refused:
+        verify_makers(before, after)
+    assert str(refused.value) == (
+        f"{REFUSED}operator 0 (READ) reads 'state' after 1 writes of it, where nothing did{REPORT}")
 
 
 def test_command_line_refuses_with_one_message_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,

@@ -1,0 +1,51 @@
+"""Whether everything that is read was made before, and what lives on is read before or after the same writes."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from tq_hw.compiler.ir.layers import Graph
+from tq_hw.compiler.ir.lstm import Lstm
+from tq_hw.compiler.ir.value import Value
+from tq_hw.model.errors import DataflowError
+
+__all__ = ["check_makers"]
+
+
+def check_makers(before: Graph, after: Graph) -> None:
+    """Check that a pass left makers to all that is read, and that it moved no read of a state across a write of it.
+
+    Raises DataflowError: nothing makes what a layer, or the model's caller, reads; or the state is another one there.
+    """
+    made = {id(value.root) for value in after.inputs}
+    for who, values, output in _readers(after):
+        for value in values:
+            root = value.root
+            if root.data is None and root.initial is None and id(root) not in made:
+                raise DataflowError(f"{who} reads {value.name!r}, which nothing makes before")
+        if output is not None:
+            made.add(id(output.root))
+    known = {(state, writes) for _, _, state, writes in _state_reads(before)}
+    # A layer that becomes its steps reads what the step before has written.
+    inner = {id(value.root.initial) for layer in before.layers if isinstance(layer, Lstm) for value in layer.inputs}
+    for who, value, state, writes in _state_reads(after):
+        if (state, writes) not in known and state not in inner:
+            raise DataflowError(f"{who} reads {value.name!r} after {writes} writes of it, where nothing did")
+
+
+def _readers(graph: Graph) -> Iterator[tuple[str, tuple[Value, ...], Value | None]]:
+    """Who reads which values, and then makes which: the layers, at last the caller."""
+    for layer in graph.layers:
+        yield f"operator {layer.index} ({layer.op})", layer.inputs, layer.output
+    yield "the model's caller", graph.outputs, None
+
+
+def _state_reads(graph: Graph) -> Iterator[tuple[str, Value, int, int]]:
+    """Each read of a value that lives on: who, which, a number for its contents, and writes of them before."""
+    writes: Counter[int] = Counter()
+    for who, values, output in _readers(graph):
+        for value in values:
+            if value.root.initial is not None:
+                state = id(value.root.initial)
+                yield who, value, state, writes[state]
+        if output is not None and output.root.initial is not None:
+            writes[id(output.root.initial)] += 1
