@@ -230,9 +230,13 @@ class Basis:
 
     # Micro-operations
 
+    def has_program_room(self, count: int) -> bool:
+        """Whether programs of `count` micro-operations in all fit beside those that are there."""
+        return self._uop_at + count <= self.config.uops
+
     def reserve_program(self, count: int) -> None:
         """Make sure that the next programs, `count` micro-operations in all, do not displace each other."""
-        if self._uop_at + count > self.config.uops:
+        if not self.has_program_room(count):
             self._uops.clear()
             self._uop_at = 0
 

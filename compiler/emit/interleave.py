@@ -67,10 +67,14 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
     return early
 
 
-def _prepare(emitter: Emitter, user: Layer) -> None:
-    """Bring in the tables, and a long program, of a later layer."""
+def _prepare(emitter: Emitter, user: Layer, started: bool = False) -> None:
+    """Bring in tables and a long program of a later layer, the latter not in place of that of one that has `started`."""
     if isinstance(user, RowProgram):
-        emitter.reserve_program(emitter.config.uops // 2 + _GROUP_UOPS)
+        count = emitter.config.uops // 2 + _GROUP_UOPS
+        if started and not emitter.has_program_room(count):
+            emitter.tables(user.tables)
+            return
+        emitter.reserve_program(count)
         prepare_rows(emitter, user)
     else:
         tables = user.tables  # type: ignore[attr-defined]  # only layers with tables are users
@@ -115,8 +119,11 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
             if index == 0:
                 next(steps, None)  # what the first layer needs is loaded first
             if emitter.room_words() * emitter.config.word_bytes >= TABLE_BYTES:
-                _prepare(emitter, user)
+                _prepare(emitter, user, started=index == 0)
         if _follows(emitter, index):
+            if index:
+                # Rectangles of both alternate, so neither program may displace the other.
+                emitter.reserve_program(_GROUP_UOPS)
             # Later its tables may find no room: the first layer holds its own constants in the ring.
             emitter.tables(getattr(layers[index + 1], "tables", (None, None)))
             follower = emission(emitter, layers[index + 1], plans[index + 1])

@@ -62,8 +62,8 @@ class _LongRows:
         self.scalars, self.apply = scalars_of(parts), once_through(difference(parts) + parts.apply)
         self.channels = self.layer.output.shape[3]
         self.slots = block_count(self.channels, config)
-        self.chunk = max(1, config.vector_register_words // config.beats_per_word)
         room = self.plan.out_words
+        self.chunk = max(1, min(room, config.vector_register_words // config.beats_per_word))
         self.stretch = self.slots if self.slots <= room else max(room // 2 // self.chunk, 1) * self.chunk
         self.buffers = max(1, min(2, room // self.stretch))
         self.loaded = 0

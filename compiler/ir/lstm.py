@@ -101,3 +101,8 @@ class Lstm(Staged):
     def minimum_words(self, config: Config) -> int:
         """All buffers."""
         return sum(self.buffers(config).values())
+
+    def constant_words(self, config: Config) -> int:
+        """Words that the ring holds at once: input weights and parameters of a block of cells."""
+        depth = self.gates[0].input_weights.shape[1]
+        return ceil_div(depth, config.block) * config.slices * config.gemm_rows + config.param_words

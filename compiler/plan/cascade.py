@@ -55,7 +55,9 @@ def cascades(layer: Layer) -> bool:
     """Whether a layer can work in strips of a group."""
     if layer.output.shape[0] != 1 or any(value.shape[0] != 1 for value in layer.inputs):
         return False
-    return isinstance(layer, Elementwise | MaxPool) or (isinstance(layer, Mac) and layer.region is None)
+    # Multipliers of two words, and programs of a dozen micro-operations, are not held beside those of a group.
+    return isinstance(layer, Elementwise | MaxPool) or (
+        isinstance(layer, Mac) and layer.region is None and layer.wide is None)
 
 
 def _rows_read(layer: Layer, position: int, cut: tuple[int, int]) -> tuple[int, int]:

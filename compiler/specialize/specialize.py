@@ -40,6 +40,8 @@ from tq_hw.sim.golden.softmax import softmax_of_table
 
 __all__ = ["specialize"]
 
+#: Words that constants of two kinds may leave free between them in the ring.
+_RING_WASTE_WORDS = 16
 #: An elementwise layer goes by dense bytes if that saves at least this many words, and two thirds of them.
 _DENSE_WORDS = 2048
 
@@ -60,7 +62,8 @@ def specialize(graph: Graph, config: Config) -> Graph:
 
 
 def _too_large(layer: Lstm, config: Config) -> bool:
-    return layer.minimum_words(config) > config.scratchpad_words * 3 // 4
+    share = config.scratchpad_words // 4
+    return layer.minimum_words(config) > 3 * share or layer.constant_words(config) > share - _RING_WASTE_WORDS
 
 
 def _pairs(layer: Layer, config: Config) -> Layer:

@@ -10,11 +10,13 @@ import numpy as np
 
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
+    INT32_MIN,
     IntArray,
     IntLike,
     rounding_divide_by_pot,
     saturate,
     saturating_rounding_doubling_high_mul,
+    wrap_int32,
 )
 
 __all__ = ["EXP_EIGHTH", "EXP_STEPS", "RECIPROCAL_SLOPE", "RECIPROCAL_START", "THIRD", "count_leading_zeros",
@@ -60,10 +62,10 @@ def rounding_half_sum(a: IntLike, b: IntLike) -> IntArray:
 
 
 def count_leading_zeros(x: IntLike) -> IntArray:
-    """Leading zeros of a non-negative int32; 32 for 0."""
+    """Leading zeros of an int32; 32 for 0."""
     # frexp is exact on doubles, and its exponent is the bit length.
     _, bit_length = np.frexp(np.asarray(x, np.float64))
-    return 32 - bit_length.astype(np.int64)
+    return np.where(np.asarray(x) < 0, 0, 32 - bit_length.astype(np.int64))
 
 
 def narrowed(raw: int, bits: int) -> int:
@@ -166,23 +168,32 @@ def inv_sqrt(x: IntLike) -> tuple[IntArray, IntArray]:
     return np.where(small, INT32_MAX, root), np.where(small, 0, -right_shift)
 
 
+def _shifted(x: IntArray, left: IntArray) -> IntArray:
+    """Shift to the left and saturate; what would be shifted to the right is beyond the end that its sign names."""
+    end = np.where(x < 0, INT32_MIN, INT32_MAX)
+    return np.where(left < 0, end, saturate(x << np.maximum(left, 0), 32))
+
+
 def log_of_sum(x: IntLike) -> IntArray:
-    """Natural logarithm in Q5.26 of x >= 1 in Q12.19; `log_x_for_x_greater_than_or_equal_to_1`."""
+    """Natural logarithm in Q5.26 of x >= 1 in Q12.19; `log_x_for_x_greater_than_or_equal_to_1`.
+
+    A sum of 4096 or more that wraps is negative; then the result is what the kernel's int32 makes of it.
+    """
     x = np.asarray(x, np.int64)
     accum_bits, input_bits = 6, 12
     sqrt_half, sqrt_sqrt_half = 1518500250, 1805811301
     quarter = rescale(1 << 29, -accum_bits)
 
     zeros_a = count_leading_zeros(x)
-    r_a = rescale(high_mul(saturate(x << (zeros_a - 1), 32), sqrt_half), 1)
+    r_a = rescale(high_mul(_shifted(x, zeros_a - 1), sqrt_half), 1)
     pow_a = saturate(rescale(input_bits - zeros_a, 31 - accum_bits) + quarter, 32)
     headroom_b = count_leading_zeros(high_mul(x, sqrt_half)) - 1
-    r_b = saturate(x << headroom_b, 32)
+    r_b = _shifted(x, headroom_b)
     pow_b = saturate(rescale(input_bits - headroom_b, 31 - accum_bits) - quarter, 32)
     r, power = np.minimum(r_a, r_b), np.maximum(pow_a, pow_b)
 
     p = rounding_half_sum(r, sqrt_sqrt_half)
-    q = 2 * (r - sqrt_sqrt_half)
+    q = wrap_int32(2 * (r - sqrt_sqrt_half))
     square = high_mul(q, q)
     numerator = high_mul(q, r) + high_mul(high_mul(q, square), 117049297)
     denominator = (high_mul(p, 1057819769 + q + high_mul(127690142, square))

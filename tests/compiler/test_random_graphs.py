@@ -11,7 +11,7 @@ from old_hosts import old_hosts
 from tq_hw.compiler import compile
 from tq_hw.compiler.plan import uses
 from tq_hw.isa.config import load_config
-from tq_hw.model.graph import Model
+from tq_hw.model.graph import PROFILES, Model
 from tq_hw.model.random.graphs import GROUPS, random_graph
 from tq_hw.model.random.sixteen import random_sixteen
 from tq_hw.model.rules.signatures import SIGNATURES
@@ -27,7 +27,7 @@ from agreement import Difference, Refused, check_model, check_oracle, random_con
 from fuzz_graphs import Job, check_graph, main
 from shrink import shrink
 
-CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
+CORPUS = sorted((Path(__file__).parent / "corpus").glob("**/*.tflite"))
 CONFIGS = [load_config(name) for name in ("n16", "n8", "n9x8", "tiny")]
 #: Reasons for which graphs may be refused.
 REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "under --profile", "more than",
@@ -43,10 +43,12 @@ def _check(seed: int, job: Job) -> None:
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_findings_of_long_runs(path: Path) -> None:
-    """On the presets, or on the configuration beside the file."""
-    own = path.with_suffix(".toml")
+    """On the presets, or on the configuration beside the file; under the profile that its folder is named for."""
+    own, model = path.with_suffix(".toml"), read_model(path)
+    if path.parent.name in PROFILES:
+        model = model.under(path.parent.name)
     for config in [load_config(str(own))] if own.exists() else CONFIGS:
-        check_model(read_model(path), config)
+        check_model(model, config)
 
 
 @pytest.mark.parametrize("group", GROUPS)

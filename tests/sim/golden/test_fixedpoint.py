@@ -90,6 +90,7 @@ def test_logarithm_misses() -> None:
 def test_leading_zeros() -> None:
     values = [0, 1, 2, 3, (1 << 30) - 1, 1 << 30, (1 << 31) - 1]
     assert fixedpoint.count_leading_zeros(np.array(values)).tolist() == [32 - value.bit_length() for value in values]
+    assert fixedpoint.count_leading_zeros(np.array([-1, -2, -(1 << 31)])).tolist() == [0, 0, 0]
 
 
 def test_float_functions_at_their_corners() -> None:

@@ -111,6 +111,17 @@ def test_equals_the_engines(op: str, agree: Callable[..., None], random_sets: Ca
 
 
 @pytest.mark.parametrize("engine", BOTH)
+@pytest.mark.parametrize("classes", [4096, 5000, 20000])
+def test_log_softmax_of_so_many_classes_that_the_sum_wraps(classes: int, engine: str,
+                                                           agree: Callable[..., None]) -> None:
+    b = ModelBuilder("classes")
+    data = b.build(b.add("LOG_SOFTMAX", [b.input((1, classes), scale=0.01, zero_point=3)]))
+    rng = np.random.default_rng(classes)
+    agree(engine, data, [[rng.integers(low, high, (1, classes)).astype(np.int8)]
+                         for low, high in ((7, 8), (-128, 128), (100, 128))])
+
+
+@pytest.mark.parametrize("engine", BOTH)
 @pytest.mark.parametrize("scales", [(1e-6, 1.0), (1e-7, 1e-6), (1e-9, 1e-9), (1e-9, 1e-5), (1e-30, 1e-24), (2e7, 1e9)])
 def test_hard_swish_with_shifts_of_16_and_more(scales: tuple[float, float], engine: str,
                                                agree: Callable[..., None]) -> None:
