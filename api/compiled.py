@@ -8,7 +8,7 @@ from typing import Any
 
 from tq_hw.cli.cases import Case
 from tq_hw.cli.commands.report import make_page
-from tq_hw.cli.report.layers import layer_rows, sim_report
+from tq_hw.cli.report.layers import estimate_config, layer_rows, sim_report
 from tq_hw.cli.shared.arrays import find_inputs, input_kinds, output_arrays
 from tq_hw.cli.shared.files import write
 from tq_hw.cli.shared.infer import infer_all
@@ -72,7 +72,8 @@ class CompiledNetwork:
         tensor.
         """
         estimates = {layer.index: layer.estimated_cycles for layer in self.program.layers}
-        return tuple(layer_rows(self.program, self.config, estimates, self.compiled.timeline, self.model))
+        return tuple(layer_rows(self.program, estimate_config(self.config), estimates, self.compiled.timeline,
+                                self.model))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the compiled file that `tq-hw sim` and `run` take."""

@@ -54,6 +54,8 @@ class Interpreter:
                  config: str | Config | None = None, board: str | None = None, memory: Memory = YARDSTICK):
         if (model_path is None) == (model_content is None):
             raise ValueError("Interpreter needs model_path or model_content, and not both")
+        if not isinstance(config, str | Config | None):
+            raise ValueError(f"config is the name of a configuration, a TOML file's or a Config, found {config!r}")
         self._name = "model.tflite" if model_path is None else Path(model_path).name
         self._data = bytes(model_content) if model_content is not None else _read(model_path)
         self._memory = memory
@@ -136,7 +138,7 @@ class Interpreter:
         return lambda: self._main.held(tensor_index)
 
     def reset_all_variables(self) -> None:
-        """Go back to the initial state."""
+        """Go back to the initial state, that of resource variables, too, which LiteRT keeps."""
         for session in (self._main, *self._others.values()):
             session.reset()
 

@@ -25,6 +25,9 @@ _TYPES = {"bool": np.bool_, "float32": np.float32, "int8": np.int8, "uint8": np.
           "uint32": np.uint32, "uint64": np.uint64}
 
 
+_NOT_ALLOCATED = "call allocate_tensors first, and again after resize_tensor_input"
+
+
 class Session:
     """Runs one subgraph.
 
@@ -61,10 +64,9 @@ class Session:
                                       shapes=InputShapes(named=self._shapes, signature=self._signature))
             model = self.source
             if not is_mixed(model):
-                chosen = self._config if isinstance(self._config, Config) else load_config(
-                    self._config or DEFAULT_CONFIG)
-                model = partition(model, chosen, self._memory).model
+                model = partition(model, self._chosen(), self._memory).model
             parts = split(model)
+            self._check_config(parts)
             self._accelerator.open([part.program for part in parts if isinstance(part, AcceleratedPart)])
             self._hosts = [HostRunner(part) for part in parts if isinstance(part, HostPart)]
             self._model, self._parts = model, parts
@@ -85,14 +87,16 @@ class Session:
                 for index in wanted]
 
     def resize(self, index: int, size: Sequence[int]) -> None:
-        """Give an input another shape; ValueError for what is no input, or a dimension that the model fixes."""
+        """Give an input another shape; ValueError for what is no input, a dimension that is fixed, or one below 1."""
         tensor = self._input(index)
         wanted = tuple(int(each) for each in size)
         signature = _signature(self.stored.main.tensors[index])
-        if len(wanted) != len(signature) or any(
+        if len(wanted) != len(signature) or min(wanted, default=1) < 1 or any(
                 old not in (-1, new) for old, new in zip(signature, wanted, strict=True)):
             raise ValueError(f"input {index} ({tensor.name!r}) has shape {list(signature)}, where -1 is open: it "
                              f"cannot be resized to {list(wanted)}")
+        if wanted == self._shapes.get(tensor.name, tensor.shape):
+            return
         self._shapes[tensor.name] = wanted
         self._parts = None
         self._values = {}
@@ -106,7 +110,7 @@ class Session:
         if array.shape != tensor.shape:
             raise ValueError(f"Cannot set tensor: Got value of shape {list(array.shape)} but expected "
                              f"{list(tensor.shape)} for input {index}, name: {tensor.name}")
-        self._ready()
+        self._allocated()
         self._values[index] = array.copy()
 
     def invoke(self) -> None:
@@ -120,7 +124,7 @@ class Session:
 
     def held(self, index: int) -> Array:
         """Return what an input or output holds; ValueError for others, which an accelerated part may never make."""
-        self._ready()
+        self._allocated()
         main = self.source.main
         if index not in (*main.inputs, *main.outputs):
             raise ValueError(f"tensor {index} is neither an input nor an output of the model")
@@ -136,8 +140,24 @@ class Session:
 
     def _ready(self) -> list[AcceleratedPart | HostPart]:
         if self._parts is None:
-            raise RuntimeError("call allocate_tensors first, and again after resize_tensor_input")
+            raise RuntimeError(_NOT_ALLOCATED)
         return self._parts
+
+    def _allocated(self) -> None:
+        """Raise what LiteRT raises for tensors that have no memory yet."""
+        if self._parts is None:
+            raise ValueError(_NOT_ALLOCATED)
+
+    def _chosen(self) -> Config:
+        return self._config if isinstance(self._config, Config) else load_config(self._config or DEFAULT_CONFIG)
+
+    def _check_config(self, parts: Iterable[AcceleratedPart | HostPart]) -> None:
+        """Refuse parts that were compiled for another configuration than the one that was asked for (ValueError)."""
+        for part in parts:
+            if (self._config is not None and isinstance(part, AcceleratedPart)
+                    and part.program.config.fingerprint != self._chosen().fingerprint):
+                raise ValueError(f"{self._name}: is compiled for configuration {part.program.config.name!r}, not for "
+                                 f"{self._chosen().name!r}; compile it again or leave config out")
 
     def _input(self, index: int) -> Tensor:
         if index not in self.source.main.inputs:

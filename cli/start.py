@@ -7,12 +7,17 @@ from tq_hw.cli.shared.installed import not_installed
 __all__ = ["main"]
 
 _MISSING_TOOL = 3
+#: As a shell counts SIGINT.
+_INTERRUPTED = 130
 
 
 def main() -> None:
     """Run the command line."""
     try:
         from tq_hw.cli import main as command_line
+    except KeyboardInterrupt:
+        print("tq-hw: interrupted", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     except ModuleNotFoundError as error:
         message = not_installed(error)
         if not message:

@@ -18,10 +18,14 @@ from tq_hw.model.errors import OptionError
 __all__ = ["emulate_command"]
 
 
+#: Where the system has the ports that an emulation's link leads to.
+_PORTS = "/dev/pts/"
+
+
 def _check_link(path: str) -> None:
     """Refuse a name that no link can have, before anything takes long."""
     place = Path(path)
-    if place.exists() and not place.is_symlink():
+    if os.path.lexists(place) and not (place.is_symlink() and os.readlink(place).startswith(_PORTS)):
         raise OptionError(f"--port {path}: exists and is no link of an earlier emulation; choose another name")
     if not place.parent.is_dir():
         raise OptionError(f"--port {path}: the directory {place.parent} does not exist")

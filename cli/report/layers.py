@@ -17,8 +17,8 @@ from tq_hw.sim.diagnose.busy import REASONS, Timeline, array_cycles, groups, los
 from tq_hw.sim.engines import Inference
 from tq_hw.sim.rtl.arithmetic import Arithmetic
 
-__all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "figures", "host_lines", "idle_row", "layer_rows",
-           "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
+__all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "estimate_config", "figures", "host_lines", "idle_row",
+           "layer_rows", "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
 
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
@@ -29,6 +29,11 @@ _COLUMNS = (
     Column("#", number=True), Column("op", least=8, gives_way=1), Column("unit", least=6, gives_way=4),
     Column("cycles", number=True), Column("MACs", number=True), Column("util", number=True),
     Column("bytes", number=True), Column("bound", least=7, gives_way=3), Column("tensor", least=12, gives_way=5))
+
+
+def estimate_config(config: Config) -> Config:
+    """Return the machine whose cycles the compiler estimates: the parallel one, also for the slower serial one."""
+    return replace(config, design="parallel")
 
 
 def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
@@ -84,8 +89,7 @@ def _output_name(model: Model, op: Operator) -> str:
 def compile_report(compiled: Compiled, model: Model, path: str, output: str, output_bytes: int) -> Report:
     """Return what `compile --json` writes. Cycles are the compiler's estimate."""
     program = compiled.program
-    # The estimate is that of the parallel machine, also for the serial design, which takes longer.
-    config, layers = replace(program.config, design="parallel"), program.layers
+    config, layers = estimate_config(program.config), program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
     return {
         "model": printable(path), "config": config.name, "design": program.config.design,
@@ -95,7 +99,7 @@ def compile_report(compiled: Compiled, model: Model, path: str, output: str, out
         "arena_bytes": program.arena_bytes, "state_bytes": len(program.state),
         "estimated": True, "cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
         "bytes": sum(layer.bytes_moved for layer in layers), **coded_figures(program),
-        "lost": lost_cycles(program, compiled.timeline, cycles),
+        "lost": lost_cycles(program, compiled.timeline, cycles, macs=config.macs),
         "layers": layer_rows(program, config, {layer.index: layer.estimated_cycles for layer in layers},
                              compiled.timeline, model)}
 
@@ -115,23 +119,23 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
     profile = program.profile if program is not None else model.profile if model is not None else None
     return {"model": printable(path), "config": config.name, "profile": profile, "engine": engine,
             **dict.fromkeys(Arithmetic._fields, "rtl" if engine == "rtl" else None), "bit_exact": exact,
-            "sets": len(found), "lost": _lost(program, first),
+            "sets": len(found), "lost": _lost(program, first, config),
             "counters": dict(first.counters) or None, **({} if program is None else coded_figures(program)),
             **figures(layers, first.cycles, config)}
 
 
-def _lost(program: Program | None, found: Inference) -> dict[str, int] | None:
+def _lost(program: Program | None, found: Inference, config: Config) -> dict[str, int] | None:
     """Return where the cycles went, None where the engine knows no time or tells no times of operations."""
     if program is None or not found.timeline or found.cycles is None:
         return None
-    return lost_cycles(program, found.timeline, found.cycles, found.counters)
+    return lost_cycles(program, found.timeline, found.cycles, found.counters, macs=config.macs)
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
     """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
     assert found.warm is not None
     rows = layer_rows(program, config, found.warm.layer_cycles, found.warm.timeline, model)
-    return {"lost": _lost(program, found.warm), "counters": dict(found.warm.counters) or None,
+    return {"lost": _lost(program, found.warm, config), "counters": dict(found.warm.counters) or None,
             **figures(rows, found.warm.cycles, config)}
 
 

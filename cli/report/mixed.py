@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from tq_hw.cli.report.layers import Report, figures, idle_row, layer_rows
+from tq_hw.cli.report.layers import Report, estimate_config, figures, idle_row, layer_rows
 from tq_hw.cli.shared.text import printable
 from tq_hw.compiler import Compiled
 from tq_hw.isa.config import Config
@@ -18,17 +18,18 @@ __all__ = ["mixed_compile_report", "mixed_sim_report"]
 def mixed_compile_report(config: Config, model: Model, parts: Sequence[Compiled], path: str, output: str,
                          output_bytes: int) -> Report:
     """Return what `compile --json` writes of a mixed model. Cycles are the compiler's estimate, of all parts."""
-    programs = [compiled.program for compiled in parts]
+    programs, machine = [compiled.program for compiled in parts], estimate_config(config)
     estimates = {layer.index: layer.estimated_cycles for program in programs for layer in program.layers}
-    rows = _rows(config, model, programs, estimates, [compiled.timeline for compiled in parts])
+    rows = _rows(machine, model, programs, estimates, [compiled.timeline for compiled in parts])
     return {
-        "model": printable(path), "config": config.name, "fingerprint": f"{config.fingerprint:08x}",
-        "profile": programs[0].profile, "output": printable(output), "output_bytes": output_bytes,
+        "model": printable(path), "config": config.name, "design": config.design,
+        "fingerprint": f"{config.fingerprint:08x}", "profile": programs[0].profile,
+        "output": printable(output), "output_bytes": output_bytes,
         "command_bytes": sum(program.command_bytes for program in programs),
         "image_bytes": sum(len(program.image) for program in programs),
         "arena_bytes": sum(program.arena_bytes for program in programs),
         "state_bytes": sum(len(program.state) for program in programs), "estimated": True,
-        **figures(rows, sum(estimates.values()), config), **_host(model, None), "parts": _parts(model, programs)}
+        **figures(rows, sum(estimates.values()), machine), **_host(model, None), "parts": _parts(model, programs)}
 
 
 def mixed_sim_report(path: str, config: Config, model: Model, programs: Sequence[Program], engine: str,

@@ -68,7 +68,7 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
 
 
 def _prepare(emitter: Emitter, user: Layer, started: bool = False) -> None:
-    """Bring in tables and a long program of a later layer, the latter not in place of that of one that has `started`."""
+    """Bring in tables and a long program of a later layer, which does not displace that of one that has `started`."""
     if isinstance(user, RowProgram):
         count = emitter.config.uops // 2 + _GROUP_UOPS
         if started and not emitter.has_program_room(count):

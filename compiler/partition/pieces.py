@@ -130,9 +130,11 @@ def _islands(main: Subgraph) -> list[set[int]]:
     maker = {index: op for op in main.operators for index in op.outputs}
     found = []
     for op in main.operators:
-        if op.op not in ("QUANTIZE", *COMPARISONS, *RANKINGS) or main.tensors[op.inputs[0]].dtype != "float32":
+        # Nobody has held the model against the rules: inputs may be absent.
+        given = [index for index in op.inputs if index >= 0]
+        if op.op not in ("QUANTIZE", *COMPARISONS, *RANKINGS) or not given or main.tensors[given[0]].dtype != "float32":
             continue
-        island, todo = {op.index}, list(op.inputs)
+        island, todo = {op.index}, given
         while todo:
             index = todo.pop()
             made_by = maker.get(index)
@@ -144,7 +146,7 @@ def _islands(main: Subgraph) -> list[set[int]]:
                 break
             if made_by.index not in island:
                 island.add(made_by.index)
-                todo += made_by.inputs if made_by.op not in _ENTRIES else ()
+                todo += [each for each in made_by.inputs if each >= 0] if made_by.op not in _ENTRIES else []
         if len(island) > 1:
             found.append(island)
     return found

@@ -52,7 +52,7 @@ class Residents:
         """First and last layer at which a value is in use; layers that alternate count as one."""
         users = self.facts.users.get(key, [])
         first = self.facts.defined.get(key, users[0] if users else 0)
-        last = max([first, *users])
+        last = max([first, self.facts.finished.get(key, first), *users])
         layers = self.facts.graph.layers
         if first > 0 and alternates(layers[first - 1], layers[first]):
             first -= 1

@@ -26,6 +26,7 @@ class Uses:
     -------
     values, order : every value, and its number in the order of the graph, by id
     defined, users : first layer that makes it, layers that use it; those of a host also make and use its parts
+    finished : last layer that makes it
     parts : host and place in it of what is a part of another value
     aliased : values whose bytes have another name
     folds : by layer, how its windows are folded
@@ -38,15 +39,18 @@ class Uses:
         self.users: dict[int, list[int]] = {}
         self.values: dict[int, Value] = {}
         self.defined: dict[int, int] = {}
+        self.finished: dict[int, int] = {}
         for index, layer in enumerate(graph.layers):
             for value in layer.inputs:
                 self.users.setdefault(id(value), []).append(index)
                 self.values[id(value)] = value
             self.values[id(layer.output)] = layer.output
             self.defined.setdefault(id(layer.output), index)
+            self.finished[id(layer.output)] = index
         made = find_hosts(graph, config)
         for key, (host, _) in made.items():
             self.defined[id(host)] = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
+            self.finished[id(host)] = max(self.finished[key], self.finished.get(id(host), 0))
         self.folds = [self._fold(layer) for layer in graph.layers]
         # Windows of a slice come from memory, so it is there.
         self.parts = made | {key: part for key, part in find_slices(graph, config).items()

@@ -168,7 +168,7 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     if tensor.dtype not in KINDS[kind]:
         # What is float32 beside int8 an exporter has left so.
         is_left = tensor.dtype == "float32" and any(each.dtype == "int8" and each.data is None for each in node.tensors)
-        host = ", or leave the operator to LiteRT on the host by --partition" if is_left else ""
+        host = ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
         advice = "" if tensor.dtype in _NUMBERS else f"; quantize the whole model to int8{host}"
         raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}")
     quantization = tensor.quantization

@@ -85,8 +85,8 @@ def groups(layers: Sequence[Layer]) -> list[list[int]]:
 
 
 def lost_cycles(program: Program, timeline: Timeline, cycles: int,
-                counters: Mapping[str, int] | None = None) -> dict[str, int]:
-    """Return an inference's cycles by REASONS; they add up to `cycles`.
+                counters: Mapping[str, int] | None = None, *, macs: int) -> dict[str, int]:
+    """Return an inference's cycles by REASONS; they add up to `cycles`. The machine does `macs` products a cycle.
 
     With the hardware's `counters` of the same run the waits of the array are told apart ("shape", "weights", "sums"):
     it waits only while it holds an operation and no step is under way. Without them they are together ("array").
@@ -100,7 +100,7 @@ def lost_cycles(program: Program, timeline: Timeline, cycles: int,
     loads = idle & ~early & busy[Unit.LOAD]
     stores = idle & ~early & ~busy[Unit.LOAD] & busy[Unit.STORE]
     array = int(busy[Unit.ARRAY].sum())
-    full = sum(layer.macs for layer in program.layers) // program.config.macs
+    full = sum(layer.macs for layer in program.layers) // macs
     waits = {"array": array - full}
     if counters:
         weights, sums = counters["array_weight"], counters["array_acc"]

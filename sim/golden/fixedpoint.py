@@ -168,8 +168,9 @@ def inv_sqrt(x: IntLike) -> tuple[IntArray, IntArray]:
     return np.where(small, INT32_MAX, root), np.where(small, 0, -right_shift)
 
 
-def _shifted(x: IntArray, left: IntArray) -> IntArray:
+def _shifted(x: IntLike, left: IntArray) -> IntArray:
     """Shift to the left and saturate; what would be shifted to the right is beyond the end that its sign names."""
+    x = np.asarray(x, np.int64)
     end = np.where(x < 0, INT32_MIN, INT32_MAX)
     return np.where(left < 0, end, saturate(x << np.maximum(left, 0), 32))
 

@@ -2,11 +2,14 @@
 
 import importlib.metadata
 import importlib.util
+import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tq_hw.isa.config import Config
@@ -67,7 +70,7 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
     """Run a tool in `folder`; ToolError with the end of what it said."""
     said: list[str] = []
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
-                          errors="replace") as process:
+                          errors="replace", process_group=0) as process:
         assert process.stdout is not None
         try:
             for line in process.stdout:
@@ -75,8 +78,9 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
                 if line_done is not None:
                     line_done(line)
         except BaseException:
-            # A signal to this process alone: the tool, and make's own children, would go on for minutes.
-            process.terminate()
+            # The tool, and make's own children, would go on for minutes: their group is their own.
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
             process.wait()
             raise
     if process.returncode:

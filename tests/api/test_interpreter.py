@@ -175,22 +175,31 @@ def test_misuse_raises_what_litert_raises():
             (lambda: interpreter.set_tensor(0, np.zeros((1, 5, 4, 3), np.float32)), ValueError, "Cannot set tensor: "
              "Got value of type float32 but expected type int8 for input 0, name: image"),
             (lambda: interpreter.set_tensor(0, np.zeros((5, 4, 3), np.int8)), ValueError, "Cannot set tensor: Got "
-             "value of shape [5, 4, 3] but expected [1, 5, 4, 3] for input 0, name: image")):
+             "value of shape [5, 4, 3] but expected [1, 5, 4, 3] for input 0, name: image"),
+            *((call, ValueError, "call allocate_tensors first, and again after resize_tensor_input") for call in (
+                lambda: interpreter.set_tensor(0, np.zeros((1, 5, 4, 3), np.int8)),
+                lambda: interpreter.get_tensor(0), interpreter.tensor(0)))):
         with pytest.raises(error) as caught:
             call()
         assert str(caught.value) == message
     interpreter.allocate_tensors()
+    # A shape that it has already is no other one.
+    interpreter.resize_tensor_input(0, (1, 5, 4, 3))
     for index, message in ((3, "tensor 3 is neither an input nor an output of the model"),
                            (interpreter.get_output_details()[0]["index"], None)):
         with pytest.raises(ValueError) as caught:
             interpreter.get_tensor(index)
         assert str(caught.value) == (message or f"output {index} holds nothing before invoke")
+    interpreter.invoke()
 
 
 def test_refusals():
     with pytest.raises(ValueError, match="needs model_path or model_content, and not both"):
         tq_hw.Interpreter()
     data = write_model(topk_head())
+    with pytest.raises(ValueError) as wrong:
+        tq_hw.Interpreter(model_content=data, config=3)
+    assert str(wrong.value) == "config is the name of a configuration, a TOML file's or a Config, found 3"
     with pytest.raises(OptionError) as caught:
         tq_hw.Interpreter(model_content=data, device="/dev/ttyUSB0")
     assert str(caught.value) == ("device '/dev/ttyUSB0' is taken for a serial port, which needs board, the name of the "

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tq_hw
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import warm
@@ -272,6 +273,17 @@ def test_the_serial_design_is_no_faster_than_it_can_be(tq: Tq, model: Path) -> N
     assert "(estimated for a parallel machine of this size)" in result.out
     report = json.loads(tq("compile", model.name, "--config", "serial", "--json", "-").out)
     assert report["design"] == "serial" and 0 < report["utilization"] <= 1
+    assert min(report["lost"].values()) >= 0
+    # The compiler's cycles are those of a parallel machine wherever they are shown.
+    page = tq("report", model.name, "--config", "serial", "--engine", "executor", "-o", "r.html", "--json", "-")
+    shown = [json.loads(page.out), json.loads(tq(
+        "compile", model.name, "--config", "serial", "--partition", "-o", "m.tflite", "--json", "-").out)]
+    for each in shown:
+        used = [each["utilization"], *(row["utilization"] or 0 for row in each["layers"])]
+        assert 0 < max(used) <= 1
+    assert min(shown[0]["lost"].values()) >= 0 and shown[1]["design"] == "serial"
+    layers = tq_hw.load(model.name).compile("serial").layers
+    assert max(row["utilization"] or 0 for row in layers) <= 1
 
 
 def test_patterns_of_your_own_go_to_every_command(tq: Tq, model: Path) -> None:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import pytest
 
 from tests.sim.mixed.networks import NETWORKS, draw, float_middle, topk_head
+from tq_hw.cli.commands import report as report_page
+from tq_hw.model.errors import ToolError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
@@ -99,6 +102,30 @@ def test_report(tq: Tq, tmp_path: Path) -> None:
         assert heading in page
 
 
+def test_a_report_of_what_litert_does_not_run_whole(tq: Tq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("bokeh")
+
+    def refused(*_: object) -> None:
+        raise ToolError("litert-ref refused the model: Didn't find op")
+    monkeypatch.setattr(report_page, "check_whole", refused)
+    (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
+    result = tq("report", "--partition", "m.tflite", "--engine", "executor", "-o", "r.html", "--json", "r.json", *TINY)
+    assert (result.code, result.err) == (
+        0, "tq-hw: m.tflite: not held against the whole model: litert-ref refused the model: Didn't find op\n")
+    assert json.loads(Path("r.json").read_text())["bit_exact"] is None and Path("r.html").exists()
+
+
+def test_an_operator_without_inputs_is_named(tq: Tq, tmp_path: Path) -> None:
+    """The reader's message, though what would stay with the host was to be added to it."""
+    b = ModelBuilder("bare")
+    model = b.model(b.add("QUANTIZE", [b.input((1, 4))]))
+    bare = replace(model.main, operators=(replace(model.main.operators[0], inputs=()),))
+    (tmp_path / "bare.tflite").write_bytes(write_model(replace(model, subgraphs=(bare,))))
+    for options in ((), ("--partition",)):
+        result = tq("compile", "bare.tflite", *options, "--config", "tiny")
+        assert result.code == 2 and "operator 0" in result.err and "internal error" not in result.err
+
+
 @pytest.mark.parametrize("arguments, message", [
     (("compile", "--partition", "head.tflite", "-o", "x.tqm"), "-o x.tqm: a model of which a part stays with the host "
      "is a .tflite file; name one"),
@@ -136,7 +163,7 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
 
 
 FLOAT = ("input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model to int8, or leave the "
-         "operator to LiteRT on the host by --partition\n")
+         "operator to LiteRT on the host by `tq-hw compile --partition`\n")
 REFUSED = (f"middle.tflite: subgraph 0, operator 2 L2_NORMALIZATION: {FLOAT}"
            "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
            f"  L2_NORMALIZATION (operator 2): {FLOAT}"

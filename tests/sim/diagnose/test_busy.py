@@ -38,7 +38,7 @@ def test_every_cycle_goes_to_one_reason() -> None:
     compiled = compile_model(parse_model(b.build(b.add("LOGISTIC", [x], scale=1 / 256, zero_point=-128)), "net"),
                              PRESETS["n8"])
     cycles = sum(row.cycles for row in compiled.report)
-    lost = lost_cycles(compiled.program, compiled.timeline, cycles)
+    lost = lost_cycles(compiled.program, compiled.timeline, cycles, macs=compiled.program.config.macs)
     assert list(lost) == [name for name in REASONS if name not in COUNTED]
     assert sum(lost.values()) == cycles and min(lost.values()) >= 0
     assert lost["multiplying"] > cycles // 2
