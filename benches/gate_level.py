@@ -20,6 +20,7 @@ from pathlib import Path
 from cocotb_tools.runner import get_runner
 from gate_cells import MODELLED, models
 
+from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.tools import run_tool
 
 _NAME = "npu"
@@ -37,10 +38,10 @@ class Family:
 
 
 FAMILIES = {
-    "ecp5": Family(_SMALL, "synth_ecp5", ("ecp5/cells_sim.v",)),
-    "gowin": Family("serial", "synth_gowin -family gw2a -noiopads", ("gowin/cells_sim.v",)),
-    "ice40": Family("serial", "setattr -unset ram_style */*; synth_ice40 -dsp", ("ice40/cells_sim.v",)),
-    "xc7": Family(_SMALL + "dsp_packing = 2\n", "synth_xilinx -flatten -noiopad -noclkbuf", ("xilinx/cells_sim.v",)),
+    "ecp5": Family(_SMALL, f"synth_ecp5 -top {_NAME}", ("ecp5/cells_sim.v",)),
+    "gowin": Family("serial", f"synth_gowin -family gw2a -noiopads -top {_NAME}", ("gowin/cells_sim.v",)),
+    "ice40": Family("serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}", ("ice40/cells_sim.v",)),
+    "xc7": Family(_SMALL + "dsp_packing = 2\n", xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",)),
 }
 
 
@@ -53,7 +54,7 @@ def _make(family: str, folder: Path) -> Path:
     subprocess.run([sys.executable, "-m", "tq_hw", "generate", "--config", config, "--name", _NAME, "-o",
                     str(folder / _NAME)], check=True)
     start = time.monotonic()
-    run_tool("yosys", ["-q", "-p", f"read_verilog {_NAME}/rtl/{_NAME}.v; {FAMILIES[family].synthesis} -top {_NAME}; "
+    run_tool("yosys", ["-q", "-p", f"read_verilog {_NAME}/rtl/{_NAME}.v; {FAMILIES[family].synthesis}; "
                        "delete t:$scopeinfo; tee -q -o cells.txt stat; write_verilog -noattr gates.v"], folder)
     print(f"{family}: synthesized in {time.monotonic() - start:.0f} s")
     print((folder / "cells.txt").read_text(encoding="utf-8").partition("cells\n")[2].rstrip())

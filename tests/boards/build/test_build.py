@@ -11,6 +11,7 @@ from tq_hw.boards.build import tools
 from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, with_chip
 from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpnr_timing, vivado_figures
 from tq_hw.boards.build.folder import FailedStepError, new_folder
+from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.toolchains import choose
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
 from tq_hw.boards.build.top import load_platform
@@ -63,7 +64,7 @@ def test_project_without_vivado_is_complete(tmp_path: Path, quick_synthesis: lis
                                 "small_rams": 2, "shift_registers": 4}
     assert quick_synthesis == [["-q", "-p", (
         "read_verilog top.v; synth_xilinx -flatten -top top -run begin:map_ffram; techmap -map single_port.v; "
-        "synth_xilinx -flatten -top top -run map_ffram:; delete t:$scopeinfo; write_json top.json; "
+        f"{xilinx_synthesis('top', begin='map_ffram')}; delete t:$scopeinfo; write_json top.json; "
         "tee -q -o stat.json stat -tech xilinx -json")]]
     assert result.why == "openXC7 was not taken: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
     made = {path.name for path in tmp_path.iterdir()}
