@@ -27,8 +27,11 @@ from enum import IntEnum
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import Field, Register, register
 
-__all__ = ["OUTPUTS", "UOP", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding", "ShiftSource",
-           "Source", "destinations"]
+__all__ = ["OUTPUTS", "UOP", "VECTOR_REGISTERS", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding",
+           "ShiftSource", "Source", "destinations"]
+
+#: Registers of the vector unit, which the fields of a micro-operation name.
+VECTOR_REGISTERS = 8
 
 
 class Source(IntEnum):

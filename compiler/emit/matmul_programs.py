@@ -17,13 +17,13 @@ from tq_hw.compiler.ir.staged import MatMul
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.isa.uop import VECTOR_REGISTERS, Alu, Destination, Multiply, ShiftSource, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["Zeros", "negated", "plain_zeros", "zeros"]
 
 #: Vector registers: sums of a block's columns, of the rows of a tile and those after it; programs have those before.
-_COLUMNS, _ROWS, _REGISTERS = 3, 4, 8
+_COLUMNS, _ROWS = 3, 4
 #: Cycles of the vector unit that each block's sums of columns take, and of the array besides its steps.
 _SUM_CYCLES = 30
 _ACC: Uop = {"a_source": Source.ACC_OR_BIAS}
@@ -157,6 +157,6 @@ def zeros(layer: MatMul, config: Config) -> Zeros:
     ways = [plain]
     for rows, columns in ((False, True), (True, False), (True, True)):
         if tile and rows <= right and columns <= left:
-            ways.append(Zeros(rows, columns, tile, _REGISTERS - _ROWS if rows else ceil_div(config.acc_words, tile),
-                              plain.spread))
+            most = VECTOR_REGISTERS - _ROWS if rows else ceil_div(config.acc_words, tile)
+            ways.append(Zeros(rows, columns, tile, most, plain.spread))
     return min(ways, key=lambda way: way.cycles(layer, config))

@@ -8,11 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tq_hw.compiler.ir.chain import ChainPart
-from tq_hw.isa.uop import Destination, Source
+from tq_hw.isa.uop import VECTOR_REGISTERS, Destination, Source
 
 __all__ = ["Node", "chained"]
-
-_REGISTERS = 8
 
 
 @dataclass(eq=False)
@@ -57,7 +55,7 @@ def _streams(node: Node) -> tuple[int | None, int | None]:
 def _allocated(order: Sequence[Node]) -> list[tuple[Node, dict[str, int]]] | None:
     """Return each node with its fields, registers among them; None where these are too few."""
     last = {other: number for number, node in enumerate(order) for other in node.needs}
-    free, held = list(range(_REGISTERS)), dict[Node, int]()
+    free, held = list(range(VECTOR_REGISTERS)), dict[Node, int]()
     found = []
     for number, node in enumerate(order):
         uop = dict(node.uop)

@@ -25,7 +25,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, Rounding
+from tq_hw.isa.uop import VECTOR_REGISTERS, Alu, Multiply, Rounding
 from tq_hw.sim.golden.fixedpoint import (
     EXP_STEPS,
     RECIPROCAL_SLOPE,
@@ -52,7 +52,6 @@ _START, _SLOPE = narrowed(RECIPROCAL_START, 16), narrowed(RECIPROCAL_SLOPE, 16)
 #: has x corrected by 4 in the last step of the reciprocal; none that occurs is near.
 _THIRD_BITS = 12
 _THIRD = 5461 << _THIRD_BITS
-_REGISTERS = 8
 
 
 def _tables() -> tuple[IntArray, IntArray]:
@@ -163,7 +162,7 @@ def _allocated(steps: Sequence[_Step]) -> tuple[Uop, ...]:
         b = reg_b(places[step.b]) if isinstance(step.b, str) else step.b
         places = {name: place for name, place in places.items() if last[name] > number}
         if step.result:
-            places[step.result] = min(set(range(_REGISTERS)) - set(places.values()))
+            places[step.result] = min(set(range(VECTOR_REGISTERS)) - set(places.values()))
             uops.append(to(places[step.result], a, b, step.fields))
         else:
             uops.append({**a, **b, **step.fields, **OUT})

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import OUTPUTS, Destination, Multiply, ShiftSource, Source
+from tq_hw.isa.uop import OUTPUTS, VECTOR_REGISTERS, Destination, Multiply, ShiftSource, Source
 
-__all__ = ["REGISTERS", "Uses", "body_of", "register_span", "uses"]
+__all__ = ["Uses", "body_of", "register_span", "uses"]
 
 Uop = Mapping[str, int]
-#: Vector registers.
-REGISTERS = 8
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,8 @@ def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
             words = words | {first} if single else words - {first}
             reduces = reduces or destination == Destination.REDUCE
     return Uses(streams, output, sums, reduces, frozenset(parameters), frozenset(tables),
-                frozenset(register for register in found if register < REGISTERS),
-                frozenset(register for register in left if register < REGISTERS), frozenset(vectors),
+                frozenset(register for register in found if register < VECTOR_REGISTERS),
+                frozenset(register for register in left if register < VECTOR_REGISTERS), frozenset(vectors),
                 frozenset(words))
 
 

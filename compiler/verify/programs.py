@@ -7,14 +7,14 @@ import numpy as np
 from tq_hw.compiler.emit.image import table_words
 from tq_hw.compiler.ir.meaning import Code, Streams, Tile
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.stream.uses import REGISTERS, Uses, body_of, register_span
+from tq_hw.compiler.stream.uses import Uses, body_of, register_span
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.constants import channels_of, constants, holds
 from tq_hw.compiler.verify.machine import Buffers, Machine
 from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.slots import tile_order
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Destination, Source
+from tq_hw.isa.uop import VECTOR_REGISTERS, Destination, Source
 from tq_hw.model.errors import DataflowError
 
 __all__ = ["check_body", "check_parameters", "check_program", "check_registers", "check_tables", "load_table",
@@ -76,7 +76,7 @@ def _check_overlap(machine: Machine, code: Code, span: int) -> None:
                 first = uop.get(f"{name}_register", 0)
                 for register in range(first, first + (1 if once or uop.get(f"{name}_hold") else span)):
                     owner = owners.get(register, register)
-                    if owner != first and register < REGISTERS:
+                    if owner != first and register < VECTOR_REGISTERS:
                         raise DataflowError(f"the vector in register {first} goes on in register {register}, where "
                                             f"that of register {owner} was written")
         if uop.get("destination", 0) in (Destination.REGISTER, Destination.REDUCE):

@@ -46,5 +46,5 @@ def test_constant_weights_of_float32_are_refused() -> None:
     data = b.build(codes(b, made))
     with pytest.raises(ModelError, match=r"operator 1 FULLY_CONNECTED: input 0, .* has type float32, expected int8 or "
                        "int16; quantize the whole model to int8, or leave the operator to LiteRT on the host by "
-                       "--partition"):
+                       "`tq-hw compile --partition`"):
         parse_model(data, "dense", check=True)
