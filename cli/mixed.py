@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import click
+
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import DEFAULT_CONFIG, Subject
 from tq_hw.compiler.partition import Partition, partition
@@ -12,7 +14,7 @@ from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.cut import compact
-from tq_hw.model.errors import OptionError, TqError
+from tq_hw.model.errors import OptionError, ToolError, TqError
 from tq_hw.model.graph import Model, Operator
 from tq_hw.model.mixed import ACCELERATED, CUSTOM_NAME, is_accelerated, is_mixed
 from tq_hw.model.rules.propagate import InputShapes
@@ -127,10 +129,19 @@ def whole_model(path: str, source: Model, shapes: InputShapes | None,
 
 
 def check_whole(subject: MixedSubject, shapes: InputShapes | None, inputs: Sequence[InputSet],
-                found: Sequence[Inference]) -> str | None:
-    """Return the first difference from the whole model in LiteRT as a message, or None."""
-    expected = whole_model(subject.path, subject.source, shapes, inputs)
+                found: Sequence[Inference]) -> tuple[bool | None, str | None]:
+    """Return whether the outputs are those of the whole model in LiteRT, and the first difference as a message.
+
+    Nothing tells (None) where there is no whole model, or LiteRT does not run it; the latter is said.
+    """
+    if subject.made is None:
+        return None, None
+    try:
+        expected = whole_model(subject.path, subject.source, shapes, inputs)
+    except ToolError as error:
+        click.echo(f"tq-hw: {subject.path}: not held against the whole model: {error}", err=True)
+        return None, None
     for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
         if different := divergences(one.outputs, wanted):
-            return f"{subject.path}: input set {number}, {different[0]} by LiteRT's reference kernels"
-    return None
+            return False, f"{subject.path}: input set {number}, {different[0]} by LiteRT's reference kernels"
+    return True, None

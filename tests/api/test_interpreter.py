@@ -83,6 +83,10 @@ def test_a_compiled_model_is_not_compiled_again(tmp_path: Path):
     _, wanted = script(reference(data), 1)
     np.testing.assert_array_equal(found[0][0], wanted[0][0])
     np.testing.assert_array_equal(found[0][1], wanted[0][1])
+    with pytest.raises(ValueError) as caught:
+        tq_hw.Interpreter(tmp_path / "tq.tflite", config="n8").allocate_tensors()
+    assert str(caught.value) == ("tq.tflite: is compiled for configuration 'tiny', not for 'n8'; compile it again or "
+                                 "leave config out")
 
 
 def test_a_board(monkeypatch):

@@ -126,6 +126,13 @@ def test_an_empty_argument(tq: Tq, arguments: list[str], message: str) -> None:
     assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
 
 
+def test_a_link_to_something_else_stays(tq: Tq, model: Path) -> None:
+    Path("link").symlink_to(model.name)
+    assert tq("emulate", "--board", "icebreaker", "--port", "link").err == (
+        "tq-hw: --port link: exists and is no link of an earlier emulation; choose another name\n")
+    assert os.readlink("link") == model.name
+
+
 def test_read_only_directory(tq: Tq, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "locked").mkdir()
     # Root may write everywhere, so that the mode of a directory would show nothing.

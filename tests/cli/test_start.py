@@ -54,6 +54,13 @@ def test_a_missing_module_is_one_message(module: str) -> None:
                           "are installed: reinstall the one that it comes from\n")
 
 
+def test_an_interrupt_while_modules_come_is_one_message() -> None:
+    code = HIDDEN.replace('ModuleNotFoundError(f"No module named {name!r}", name=name)', "KeyboardInterrupt")
+    run = subprocess.run([sys.executable, "-c", code, "click", "--version"], capture_output=True, text=True,
+                         check=False)
+    assert (run.returncode, run.stdout, run.stderr) == (130, "", "tq-hw: interrupted\n")
+
+
 def test_all_missing_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     there = importlib.metadata.version
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.sim.mixed.networks import NETWORKS, draw, float_middle, topk_head
-from tq_hw.cli.commands import report as report_page
+from tq_hw.cli import mixed
 from tq_hw.model.errors import ToolError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
@@ -107,7 +107,7 @@ def test_a_report_of_what_litert_does_not_run_whole(tq: Tq, tmp_path: Path, monk
 
     def refused(*_: object) -> None:
         raise ToolError("litert-ref refused the model: Didn't find op")
-    monkeypatch.setattr(report_page, "check_whole", refused)
+    monkeypatch.setattr(mixed, "whole_model", refused)
     (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
     result = tq("report", "--partition", "m.tflite", "--engine", "executor", "-o", "r.html", "--json", "r.json", *TINY)
     assert (result.code, result.err) == (

@@ -55,6 +55,5 @@ def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memor
         (expected,) = golden(model, [sound]).outputs
         np.savez(tmp_path / "kws.npz", input_0=sound, output_0=expected)
         (tmp_path / "kws.tqm").write_bytes(to_bytes(compile_model(model, load_config(config)).program))
-        done = simulate(core, TQ_MODEL=str(tmp_path / "kws.tqm"), TQ_INPUTS=str(tmp_path / "kws.npz"),
-                        TQ_OUTPUTS=str(tmp_path / "kws.npz"), TQ_TRIALS="2")
+        done = simulate(core, TQ_MODEL="kws.tqm", TQ_INPUTS="kws.npz", TQ_OUTPUTS="kws.npz", TQ_TRIALS="2")
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

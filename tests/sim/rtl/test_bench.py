@@ -3,6 +3,7 @@
 import importlib.metadata
 import random
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -160,6 +161,23 @@ def test_a_tool_ends_with_its_caller(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         tools.run_tool(["sh", "-c", "echo; exec sleep 60"], tmp_path, interrupt)
     assert time.monotonic() - begin < 30
+
+
+def test_what_a_tool_has_started_ends_with_it(tmp_path):
+    """As make's compilers do, when the signal is for its caller alone."""
+    started = []
+
+    def interrupt(line):
+        started.append(int(line))
+        raise KeyboardInterrupt
+    with pytest.raises(KeyboardInterrupt):
+        tools.run_tool(["sh", "-c", "sleep 60 & echo $!; wait"], tmp_path, interrupt)
+    # One that has ended, and that nobody has waited for, has no words.
+    words = Path(f"/proc/{started[0]}/cmdline")
+    end = time.monotonic() + 20
+    while words.exists() and words.read_bytes():
+        assert time.monotonic() < end
+        time.sleep(0.05)
 
 
 def test_what_a_killed_build_left_is_removed(monkeypatch, tmp_path):
