@@ -15,7 +15,7 @@ from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
-from tq_hw.compiler.lower.walks import PLACE_BITS, WALK_LIMIT, walk_below
+from tq_hw.compiler.lower.walks import PLACE_BITS, walk_below
 from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, immediate_a, reg_a, reg_b, to
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
@@ -24,7 +24,7 @@ from tq_hw.sim.golden.registry import int_option, normalize_axis, require
 
 __all__: list[str] = []
 
-_INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
+_INT32 = TYPE_CODES["int32"]
 
 
 @lowers("ONE_HOT")
@@ -56,7 +56,10 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
 def lower_top_k(state: Legalizer, op: Operator) -> None:
     """A walk for each place of the answer; what it finds is a code and its place in one number."""
     tensor, (codes, places) = state.tensor(op, 0), (state.subgraph.tensors[index] for index in op.outputs)
-    require(tensor.shape[-1] < WALK_LIMIT, f"rows must have less than {WALK_LIMIT} elements, found {tensor.shape[-1]}")
+    kind = TYPE_CODES[tensor.dtype]
+    place_bits = PLACE_BITS[kind]
+    require(tensor.shape[-1] < 1 << place_bits,
+            f"rows of {tensor.dtype} must have less than {1 << place_bits} elements, found {tensor.shape[-1]}")
     rank, length = len(tensor.shape), tensor.shape[-1]
     rows, best = math.prod(tensor.shape[:-1]), codes.shape[-1]
     order = (rank - 1, *range(rank - 1), rank)
@@ -64,19 +67,19 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
     codes_value, places_value = state.new_value(codes), state.new_value(places)
     found: list[Value] = []
     for _ in range(best):
-        found.append(walk_below(state, op, transposed, (1, length, rows), found[-1] if found else None))
+        found.append(walk_below(state, op, transposed, (1, length, rows), found[-1] if found else None, kind))
     keys = found[0]
     if best > 1:
         keys = Value(f"{codes.name} (codes and places)", codes.index, (1, 1, 1, 4 * rows * best))
         base, target = blank((rows,), "int32"), blank((rows, best), "int32")
         state.layers.append(Move(op.index, op.op, tuple(found), keys, tuple(
             copy_between(number, base, base, target[:, number], target) for number in range(best))))
-    # A number is `code * 2^23 - place`.
+    # A number is `code * 2^place_bits - place`.
     negative = to(0, immediate_a(0), reg_b(1), alu=Alu.SUB)
     first = to(1, STREAM_A)
-    code = (first, negative, to(0, reg_a(0), immediate(PLACE_BITS), alu=Alu.SAR),
+    code = (first, negative, to(0, reg_a(0), immediate(place_bits), alu=Alu.SAR),
             {**immediate_a(0), **reg_b(0), "alu": Alu.SUB, **OUT})
-    place: tuple[Uop, ...] = (first, negative, {**reg_a(0), **immediate(WALK_LIMIT - 1), "alu": Alu.AND, **OUT})
-    for value, out_type, uops in ((codes_value, _INT8, code), (places_value, _INT32, place)):
+    place: tuple[Uop, ...] = (first, negative, {**reg_a(0), **immediate((1 << place_bits) - 1), "alu": Alu.AND, **OUT})
+    for value, out_type, uops in ((codes_value, kind, code), (places_value, _INT32, place)):
         state.values[value.tensor] = value
         state.layers.append(Flat(op.index, op.op, (keys,), value, rows * best, (_INT32,), out_type, uops))

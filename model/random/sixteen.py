@@ -169,6 +169,11 @@ def _mean(g: _Graph, x: int) -> int:
     return g.b.add(op, [x, g.b.constant(axes)], keep_dims=True, scale=g.near((0.5 if op == "MEAN" else 4) * g.scale(x)))
 
 
+def _top(g: _Graph, x: int) -> int:
+    """The largest of rows; their places are an output of the model."""
+    return g.b.add_many("TOPK_V2", [x, g.b.constant(int(g.rng.integers(1, min(4, g.shape(x)[-1]) + 1)))], 2)[0]
+
+
 def _move(g: _Graph, x: int) -> int:
     op, rank = g.pick("TRANSPOSE", "PAD", "CONCATENATION", "STRIDED_SLICE"), len(g.shape(x))
     if op == "TRANSPOSE":
@@ -206,7 +211,7 @@ def _floating(g: _Graph, x: int) -> int:
 
 _RECIPES: tuple[tuple[Callable[[_Graph, int], int], int], ...] = (
     (_conv, 4), (_depthwise, 2), (_dense, 3), (_binary, 5), (_unary, 4), (_pool, 2), (_mean, 1), (_move, 3),
-    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1), (_divided, 1), (_floating, 2))
+    (_bytes, 1), (_matmul, 2), (_resize, 1), (_choice, 1), (_prelu, 1), (_divided, 1), (_floating, 2), (_top, 1))
 
 
 def random_sixteen(seed: int) -> Model:

@@ -93,7 +93,7 @@ _TABLE = {
     "q8or32 index -> q8or32": "REDUCE_PROD",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
-    "q8 i32 -> q8 i32": "TOPK_V2",
+    "q8or16 i32 -> q8or16 i32": "TOPK_V2",
     "q8or32 index -> index": " ".join(RANKINGS),
     "q8or16 i32 -> q8or16": "RESIZE_BILINEAR RESIZE_NEAREST_NEIGHBOR",
     "data index? -> data": "RESHAPE",

@@ -23,7 +23,7 @@ def one_hot(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 @kernel("TOPK_V2")
 def top_k(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """The largest of each row in falling order and their places; of equal ones the first comes first."""
-    require_dtype(op, subgraph, "int8", "float32")
+    require_dtype(op, subgraph, "int8", "int16", "float32")
     x, count = value(inputs, 0), int(value(inputs, 1).reshape(-1)[0])
     order = np.argsort(-x.astype(np.float32), axis=-1, kind="stable")[..., :count]
     return [np.take_along_axis(x, order, axis=-1), order.astype(np.int32)]

@@ -266,6 +266,17 @@ def quantize(rng: Rng, op: str) -> bytes:
 
 
 _MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
+def top_k(rng: Rng, op: str) -> bytes:
+    """Rows of many equal codes, or of few."""
+    b = ModelBuilder(op)
+    dims = (*shape(rng, int(rng.integers(0, 3)) or None, 3)[:2], int(rng.integers(1, 20)))
+    x = _input(rng, b, *dims)
+    if rng.random() < 0.5:
+        small = b.add("QUANTIZE", [x], scale=b.tensors[x].scale * 8192, zero_point=0)
+        x = b.add("QUANTIZE", [small], dtype="int16", scale=b.tensors[x].scale, zero_point=0)
+    return b.build(*b.add_many(op, [x, b.constant(int(rng.integers(1, dims[-1] + 1)))], 2))
+
+
 OPERATORS: dict[str, Generator] = {
     "CONV_2D": conv, "DEPTHWISE_CONV_2D": conv, "TRANSPOSE_CONV": transpose_conv, "FULLY_CONNECTED": fully_connected,
     **dict.fromkeys(("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM"), binary),
@@ -275,6 +286,6 @@ OPERATORS: dict[str, Generator] = {
     **dict.fromkeys(("LOGISTIC", "TANH", "RELU", "RELU6", "LEAKY_RELU"), unary),
     **dict.fromkeys(("ABS", "NEG", "EXP", "LOG", "GELU", "RSQRT", "SQRT"), pointwise),
     "BATCH_MATMUL": matmul, "RESIZE_BILINEAR": resize, "SOFTMAX": softmax, "MEAN": mean, "SUM": mean,
-    "REDUCE_MAX": mean, "REDUCE_MIN": mean, **dict.fromkeys(_MOVES, move),
+    "REDUCE_MAX": mean, "REDUCE_MIN": mean, "TOPK_V2": top_k, **dict.fromkeys(_MOVES, move),
     **dict.fromkeys(("int16:int8", "int8:int16", "int16:int16"), quantize),
 }

@@ -16,7 +16,7 @@ from tq_hw.sim.oracles import Oracle
 
 #: TFLite Micro has no kernel of int16 for them.
 LITERT_ONLY = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "NEG", "EXP", "LOG", "GELU", "SQRT", "LESS", "LESS_EQUAL",
-               "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL", "DIV")
+               "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL", "DIV", "TOPK_V2")
 #: LiteRT refuses the first, and takes what the second one sums for bytes; canon is TFLite Micro's.
 TFLM_ONLY = ("SQUARED_DIFFERENCE", "SUM")
 
