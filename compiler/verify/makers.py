@@ -29,7 +29,7 @@ def check_makers(before: Graph, after: Graph) -> None:
     inner = {id(value.root.initial) for layer in before.layers if isinstance(layer, Lstm) for value in layer.inputs}
     for who, value, state, writes in _state_reads(after):
         if (state, writes) not in known and state not in inner:
-            raise DataflowError(f"{who} reads {value.name!r} after {writes} writes of it, where nothing did")
+            raise DataflowError(f"{who} reads {value.name!r} behind {writes} of its writes, as nothing did before")
 
 
 def _readers(graph: Graph) -> Iterator[tuple[str, tuple[Value, ...], Value | None]]:

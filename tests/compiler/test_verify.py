@@ -122,7 +122,7 @@ def test_a_read_that_crossed_a_write_is_refused() -> None:
     with pytest.raises(DataflowError) as refused:
         verify_makers(before, after)
     assert str(refused.value) == (
-        f"{REFUSED}operator 0 (READ) reads 'state' after 1 writes of it, where nothing did{REPORT}")
+        f"{REFUSED}operator 0 (READ) reads 'state' behind 1 of its writes, as nothing did before{REPORT}")
 
 
 def test_command_line_refuses_with_one_message_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
