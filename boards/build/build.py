@@ -4,14 +4,13 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from tq_hw.boards.build.block_registers import absorb_registers
-from tq_hw.boards.build.cluster_seeds import place_on_cluster
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
 from tq_hw.boards.build.ecp5_scripts import ecp5_scripts
 from tq_hw.boards.build.fasm_check import check_frames
@@ -21,25 +20,20 @@ from tq_hw.boards.build.folder import FailedStepError
 from tq_hw.boards.build.gowin import PACKED, gowin_commands, synthesis_options
 from tq_hw.boards.build.open_netlist import SINGLE_PORT, SINGLE_PORT_FILE, clock_table, prepare, synthesis_script
 from tq_hw.boards.build.open_pins import PINS_FILE, pin_constraints
-from tq_hw.boards.build.openxc7 import OpenFlow, openxc7_timing
-from tq_hw.boards.build.seeds import Placed, place_and_route
-from tq_hw.boards.build.toolchains import STEPS, choose
-from tq_hw.boards.build.tools import require_tool, run_tool
+from tq_hw.boards.build.openxc7 import FASM, OpenFlow, openxc7_timing
+from tq_hw.boards.build.steps import Progress, Steps, results_of
+from tq_hw.boards.build.toolchains import choose
+from tq_hw.boards.build.tools import require_tool
 from tq_hw.boards.build.top import BoardTop, input_hz, load_platform
 from tq_hw.boards.catalog.board import FAMILIES, Board, Ddr3, Memory, Sdr, Toolchain
 from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["BuildResult", "Progress", "build", "critical_path", "dram_core", "elaborate", "synthesize", "with_chip"]
 
-#: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
-Progress = Callable[[str, float], None]
-
 TOP = "top"
 _MHZ = 1_000_000
 _BITSTREAM = {Toolchain.ECP5: "top.bit", Toolchain.ICE40: "top.bin", Toolchain.GOWIN: PACKED,
               Toolchain.XILINX: "top.bit"}
-#: Files for what programs write to their standard output.
-_OUTPUTS = {"fasm2frames": "top.frames"}
 _STAT = "stat.json"
 
 
@@ -151,58 +145,28 @@ def _yosys_for_amaranth() -> Iterator[None]:
                     os.environ[name] = value
 
 
-class _Steps:
-    """The programs of one build, one after the other in its folder; notes what each took."""
-
-    def __init__(self, folder: Path, progress: Progress, scheduler: str | None = None) -> None:
-        self.folder, self._progress, self._scheduler = folder, progress, scheduler
-        self.seconds: dict[str, float] = {}
-
-    def run(self, name: str, arguments: list[str]) -> None:
-        text, share = STEPS[name]
-        self._progress(text, share)
-        try:
-            self.seconds[name] = run_tool(name, arguments, self.folder,
-                                          lambda taken: self._progress(f"{text}, {taken:.0f} s", share),
-                                          output=_OUTPUTS.get(name, ""))
-        except ToolError as error:
-            raise FailedStepError(str(error)) from error
-
-    def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
-        text, share = STEPS[name]
-
-        def tell(taken: float) -> None:
-            self._progress(f"{text}, {taken:.0f} s", share)
-
-        try:
-            placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
-                      place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
-        except ToolError as error:
-            raise FailedStepError(str(error)) from error
-        self.seconds[name] = placed.seconds
-        return placed
-
-    def synthesize(self, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
-        """Elaborate and synthesize; return the cells, and the commands that come after."""
-        self._progress("elaborating", 0.0)
-        start = time.monotonic()
-        plan = elaborate(board, memory, image=image, seed=seed)
-        plan.extract(self.folder)
-        self.seconds["elaborate"] = time.monotonic() - start
-        commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
-        if board.toolchain is Toolchain.XILINX:
-            sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
-            self.run("yosys", ["-q", "-p", synthesis_script(sources, TOP, _STAT)])
-        else:
-            self.run(*_split(commands.pop(0)))
-        if board.toolchain is Toolchain.GOWIN:
-            commands = gowin_commands(load_platform(board), board.clock_hz / _MHZ, seed)
-        resources = count_cells(read_json(self.folder / _STAT), FAMILIES[board.toolchain])
-        (self.folder / _STAT).unlink()
+def _synthesize(steps: Steps, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
+    """Elaborate and synthesize; return the cells, and the commands that come after."""
+    steps.progress("elaborating", 0.0)
+    start = time.monotonic()
+    plan = elaborate(board, memory, image=image, seed=seed)
+    plan.extract(steps.folder)
+    steps.seconds["elaborate"] = time.monotonic() - start
+    commands = json.loads(plan.files[f"build_{TOP}.json"])["commands"]
+    if board.toolchain is Toolchain.XILINX:
+        sources = " ".join(sorted(name for name in plan.files if _is_source(name)))
+        steps.run("yosys", ["-q", "-p", synthesis_script(sources, TOP, _STAT)])
+    else:
+        steps.run(*_split(commands.pop(0)))
+    if board.toolchain is Toolchain.GOWIN:
+        commands = gowin_commands(load_platform(board), board.clock_hz / _MHZ, seed)
+    with results_of("yosys"):
+        resources = count_cells(read_json(steps.folder / _STAT), FAMILIES[board.toolchain])
+        (steps.folder / _STAT).unlink()
         if board.toolchain is Toolchain.ECP5:
-            absorb_registers(self.folder / f"{TOP}.json")
-            place_blocks(self.folder / f"{TOP}.json", board.device.name)
-        return resources, commands
+            absorb_registers(steps.folder / f"{TOP}.json")
+            place_blocks(steps.folder / f"{TOP}.json", board.device.name)
+    return resources, commands
 
 
 def _split(command: list[str]) -> tuple[str, list[str]]:
@@ -212,7 +176,7 @@ def _split(command: list[str]) -> tuple[str, list[str]]:
 def synthesize(board: Board, memory: Memory, folder: Path, *,
                progress: Progress = lambda _text, _done: None) -> Mapping[str, float]:
     """Elaborate and synthesize a board in `folder`; return its cells by kind."""
-    return _Steps(folder, progress).synthesize(board, memory, b"", 1)[0]
+    return _synthesize(Steps(folder, progress), board, memory, b"", 1)[0]
 
 
 def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", seed: int | None = None,
@@ -228,20 +192,22 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     """
     seed = board.seed if seed is None else seed
     choice = choose(board, toolchain)
-    steps = _Steps(folder, progress, scheduler)
-    resources, commands = steps.synthesize(board, memory, image, seed)
+    steps = Steps(folder, progress, scheduler)
+    resources, commands = _synthesize(steps, board, memory, image, seed)
     timings: Mapping[str, Timing] = {}
     reached: Mapping[int, float] = {}
     if board.toolchain is Toolchain.XILINX:
         # Vivado shares LUTs that Yosys counts one by one: the placer is the judge there.
         if choice.flow is not None or choice.missing:
-            prepare(folder / f"{TOP}.json", TOP)
+            with results_of("yosys"):
+                prepare(folder / f"{TOP}.json", TOP)
         if choice.flow is not None:
             timings = _place_openly(steps, board, choice.flow, seed)
         elif not choice.missing:
             for command in commands:
                 steps.run(*_split(command))
-            resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
+            with results_of("vivado"):
+                resources, timing = vivado_figures(folder, TOP, board.clock_hz / _MHZ)
             timings = {timing.clock: timing}
     else:
         _check_fit(board, resources)
@@ -259,21 +225,21 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
                        choice.missing, choice.name, steps.seconds, seed, reached, choice.why)
 
 
-def _place_openly(steps: _Steps, board: Board, flow: OpenFlow, seed: int) -> Mapping[str, Timing]:
+def _place_openly(steps: Steps, board: Board, flow: OpenFlow, seed: int) -> Mapping[str, Timing]:
     """Run the open tools of an Artix-7; return the clocks, each against its own target."""
     platform = load_platform(board)
     pins = {f"{platform.default_clk}_0__io": input_hz(platform)}
-    targets = clock_table(read_json(steps.folder / f"{TOP}.json"), TOP, pins)
+    with results_of("yosys"):
+        targets = clock_table(read_json(steps.folder / f"{TOP}.json"), TOP, pins)
     timings: Mapping[str, Timing] = {}
     for command in flow.commands(board.clock_hz / _MHZ, seed):
         steps.run(*_split(command))
-        try:
+        with results_of(command[0]):
             if command[0] == "nextpnr-xilinx":
+                (steps.folder / FASM).stat()
                 timings = openxc7_timing(steps.folder, targets)
             elif command[0] == "fasm2frames":
                 check_frames(steps.folder, flow.family, flow.part, flow.die)
-        except ToolError as error:
-            raise FailedStepError(str(error)) from error
     return timings
 
 

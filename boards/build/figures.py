@@ -72,7 +72,8 @@ def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
 def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
     """Return the clocks of nextpnr's `--report`, each with the path from itself to itself where there is one.
 
-    The constants that it makes itself are no clocks: memories that are never written have such a one.
+    The constants that it makes itself are no clocks: memories that are never written have such a one. ToolError when
+    no clock is left: a board always has one.
     """
     found = {}
     for clock, values in report["fmax"].items():
@@ -82,6 +83,8 @@ def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
                  if path["from"] == path["to"] and path["from"].split()[-1] == clock]
         hops = tuple(Hop(hop["type"], hop["delay"], hop["to"]["cell"]) for hop in paths[0]["path"]) if paths else ()
         found[clock] = Timing(clock, values["achieved"], values["constraint"], hops)
+    if not found:
+        raise ToolError("nextpnr told the rate of no clock")
     return found
 
 

@@ -17,11 +17,11 @@ from tq_hw.boards.build.open_pins import PINS_FILE
 from tq_hw.boards.build.tools import find_tool, missing_tools
 from tq_hw.model.errors import ToolError
 
-__all__ = ["OPENXC7_TOOLS", "OpenFlow", "find_openxc7", "openxc7_timing"]
+__all__ = ["FASM", "OPENXC7_TOOLS", "OpenFlow", "find_openxc7", "openxc7_timing"]
 
 OPENXC7_TOOLS = ("nextpnr-xilinx", "fasm2frames", "xc7frames2bit")
-#: Files that the placer writes: what it says, and in newer versions figures.
-LOG, REPORT = "top.tim", "timing.json"
+#: Files that the placer writes: the features of the bitstream, what it says, and in newer versions figures.
+FASM, LOG, REPORT = "top.fasm", "top.tim", "timing.json"
 _DEVICE = re.compile(r"(?P<device>XC7A\d+T)I?-(?P<speed>\d)L?(?P<package>[A-Z]+\d+)")
 _FMAX = re.compile(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \(\w+ at ([\d.]+) MHz\)")
 #: Devices that are parts of the same die have its database.
@@ -55,14 +55,14 @@ class OpenFlow:
         """
         database = ["--chipdb", str(self.chipdb)] if self.chipdb else []
         if self.by_device:
-            files = ["--device", self.part, *database, "-o", f"xdc={PINS_FILE}", "-o", "fasm=top.fasm", "--report",
+            files = ["--device", self.part, *database, "-o", f"xdc={PINS_FILE}", "-o", f"fasm={FASM}", "--report",
                      REPORT]
         else:
-            files = [*database, "--xdc", PINS_FILE, "--fasm", "top.fasm"]
+            files = [*database, "--xdc", PINS_FILE, "--fasm", FASM]
         return [
             ["nextpnr-xilinx", *files, "--json", "top.json", "--freq", f"{freq_mhz:g}", "--seed", str(seed),
              "--timing-allow-fail", "--log", LOG],
-            ["fasm2frames", "--part", self.part, "--db-root", str(self.family), "top.fasm"],
+            ["fasm2frames", "--part", self.part, "--db-root", str(self.family), FASM],
             ["xc7frames2bit", "--part_file", str(self.family / self.part / "part.yaml"), "--part_name", self.part,
              "--frm_file", "top.frames", "--output_file", "top.bit"],
         ]
@@ -125,6 +125,6 @@ def openxc7_timing(folder: Path, targets_mhz: Mapping[str, float]) -> dict[str, 
         log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
         found = {name: Timing(name, float(fmax), float(target), ()) for name, fmax, target in _FMAX.findall(log)}
     if not found:
-        raise ToolError("nextpnr-xilinx told the rate of no clock")
+        raise ToolError("nextpnr told the rate of no clock")
     fastest = max(targets_mhz.values())
     return {name: Timing(name, one.fmax_mhz, targets_mhz.get(name, fastest), one.path) for name, one in found.items()}

@@ -6,6 +6,7 @@ The YoWASP packages are taken before programs on the PATH: their versions are th
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -97,15 +98,20 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
     """Run a program in `folder` and return the seconds it took; ToolError with the end of what it said.
 
     File names in `arguments` must be relative: the YoWASP programs do not see all of the file system. `progress` is
-    told the seconds so far, four times a second; what it raises ends the program. `output` is a file for the standard
-    output, if that is a result; `said` one for what else it says, which is removed at the end.
+    told the seconds so far, four times a second; what it raises ends the program, with all that it has started.
+    `output` is a file for the standard output, if that is a result; `said` one for what else it says, which is removed
+    at the end.
     """
     start = time.monotonic()
     words = folder / (said or f"{name}.said")
+    command = require_tool(name)
     with words.open("w+b") as log, ExitStack() as files:
         out = files.enter_context((folder / output).open("wb")) if output else log
-        process = subprocess.Popen([*require_tool(name), *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
-                                   stderr=log)
+        try:
+            process = subprocess.Popen([*command, *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
+                                       stderr=log, process_group=0)
+        except OSError as error:
+            raise ToolError(f"{name} cannot be started: {command[0]}: {error.strerror or error}") from error
         try:
             # It may have ended already.
             with suppress(ProcessLookupError):
@@ -117,12 +123,22 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
                 except subprocess.TimeoutExpired:
                     progress(time.monotonic() - start)
         finally:
-            if process.poll() is None:
-                process.kill()
+            if process.returncode != 0:
+                # Programs that it has started itself would go on for minutes: the group is their own.
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
         if process.returncode:
             log.seek(0)
-            raise ToolError(f"{name} failed with exit code {process.returncode}; "
+            raise ToolError(f"{name} {_ending(process.returncode)}; "
                             + last_words(log.read().decode(errors="replace"), _LINES))
     words.unlink()
     return time.monotonic() - start
+
+
+def _ending(code: int) -> str:
+    """Say how a program ended; `code` is what the system tells of it, not 0."""
+    if code > 0:
+        return f"failed with exit code {code}"
+    name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
+    return f"was ended by {name}" + (", as the system does where memory is short" if -code == signal.SIGKILL else "")

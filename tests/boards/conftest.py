@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tq_hw.boards.build import build as build_module
+from tq_hw.boards.build import steps
 from tq_hw.boards.build.tools import run_tool
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -29,5 +29,5 @@ def quick_synthesis(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         (folder / "top.json").write_text(json.dumps(NETLIST), encoding="utf-8")
         return 1.0
 
-    monkeypatch.setattr(build_module, "run_tool", run)
+    monkeypatch.setattr(steps, "run_tool", run)
     return called

@@ -1,0 +1,69 @@
+"""The programs of one build, one after the other in its folder."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tq_hw.boards.build.cluster_seeds import place_on_cluster
+from tq_hw.boards.build.folder import FailedStepError
+from tq_hw.boards.build.seeds import Placed, place_and_route
+from tq_hw.boards.build.toolchains import STEPS
+from tq_hw.boards.build.tools import run_tool
+from tq_hw.model.errors import ToolError
+
+__all__ = ["Progress", "Steps", "results_of"]
+
+#: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
+Progress = Callable[[str, float], None]
+
+#: Files for what programs write to their standard output.
+_OUTPUTS = {"fasm2frames": "top.frames"}
+
+
+@contextmanager
+def results_of(program: str) -> Iterator[None]:
+    """Raise FailedStepError where what a program should have written is not there or makes no sense.
+
+    Some say on their standard output what is wrong, and end with exit code 0.
+    """
+    try:
+        yield
+    except ToolError as error:
+        raise FailedStepError(str(error)) from error
+    except FileNotFoundError as error:
+        raise FailedStepError(f"{program} ended without an error and wrote no {Path(error.filename).name}") from error
+    except (ValueError, KeyError) as error:
+        raise FailedStepError(f"{program} ended without an error, and what it wrote cannot be read: "
+                              f"{type(error).__name__}: {error}") from error
+
+
+class Steps:
+    """Run programs in a folder; `seconds` notes what each took."""
+
+    def __init__(self, folder: Path, progress: Progress, scheduler: str | None = None) -> None:
+        self.folder, self.progress, self._scheduler = folder, progress, scheduler
+        self.seconds: dict[str, float] = {}
+
+    def run(self, name: str, arguments: list[str]) -> None:
+        """Run a program; FailedStepError when it fails."""
+        text, share = STEPS[name]
+        self.progress(text, share)
+        try:
+            self.seconds[name] = run_tool(name, arguments, self.folder,
+                                          lambda taken: self.progress(f"{text}, {taken:.0f} s", share),
+                                          output=_OUTPUTS.get(name, ""))
+        except ToolError as error:
+            raise FailedStepError(str(error)) from error
+
+    def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
+        """Run nextpnr with several seeds at once; FailedStepError when it fails."""
+        text, share = STEPS[name]
+
+        def tell(taken: float) -> None:
+            self.progress(f"{text}, {taken:.0f} s", share)
+
+        with results_of(name):
+            placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
+                      place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
+        self.seconds[name] = placed.seconds
+        return placed

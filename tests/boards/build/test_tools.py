@@ -1,0 +1,67 @@
+"""How programs are run: what they have started ends with them, and what is said when one does not start or end well."""
+
+import time
+from pathlib import Path
+
+import pytest
+from stand_ins import stand_in
+
+from tq_hw.boards.build.tools import run_tool
+from tq_hw.model.errors import ToolError
+
+#: Starts another program and tells its process; `then` follows.
+PARENT = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nopen('child', 'w').write(str(child.pid))\n"
+
+
+def gone(process: int) -> bool:
+    """Wait for a process to end."""
+    for _ in range(100):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
+        except OSError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+class StopError(Exception):
+    """Somebody wants the program to end."""
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path / "bin", "vivado", PARENT + "child.wait()", monkeypatch)
+
+    def stop(_seconds: float) -> None:
+        if (tmp_path / "child").is_file() and (tmp_path / "child").read_text(encoding="ascii"):
+            raise StopError
+
+    with pytest.raises(StopError):
+        run_tool("vivado", [], tmp_path, stop)
+    assert gone(int((tmp_path / "child").read_text(encoding="ascii")))
+
+
+def test_what_a_failed_program_has_started_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path / "bin", "vivado", PARENT + "sys.exit(2)", monkeypatch)
+    with pytest.raises(ToolError, match="^vivado failed with exit code 2; "):
+        run_tool("vivado", [], tmp_path)
+    assert gone(int((tmp_path / "child").read_text(encoding="ascii")))
+
+
+def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = "import os, signal\nprint('placing', flush=True)\nos.kill(os.getpid(), signal.{})"
+    for name, words in (("SIGKILL", "SIGKILL, as the system does where memory is short"), ("SIGABRT", "SIGABRT")):
+        stand_in(tmp_path / "bin", "vivado", ended.format(name), monkeypatch)
+        with pytest.raises(ToolError) as error:
+            run_tool("vivado", [], tmp_path)
+        assert str(error.value) == f"vivado was ended by {words}; the end of what it said:\nplacing"
+
+
+def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = stand_in(tmp_path / "bin", "vivado", "", monkeypatch)
+    for text, why in (("", "Exec format error"), ("#!/no/such/interpreter\n", "No such file or directory")):
+        program.write_text(text, encoding="ascii")
+        with pytest.raises(ToolError) as error:
+            run_tool("vivado", [], tmp_path)
+        assert str(error.value) == f"vivado cannot be started: {program}: {why}"
