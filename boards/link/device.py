@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
@@ -31,6 +32,7 @@ Result = TypeVar("Result")
 
 #: A board that is reset more often than this during one inference is broken.
 _MOST_RESETS = 5
+_RESETS = "the board was reset {} times: check its power"
 #: For this time the end of a run is looked for without a pause: that of a small model comes sooner than a sleep ends.
 _SPIN_SECONDS = 0.002
 _FIRST_SLEEP, _MOST_SLEEP = 0.001, 0.02
@@ -121,14 +123,13 @@ class Device:
     """
 
     def __init__(self, link: DeviceLink, *, time_limit_seconds: float = 60) -> None:
-        self._link = link
-        self._limit = time_limit_seconds
+        self._link, self._limit = link, time_limit_seconds
         self._program: Program | None = None
         #: Where the regions of programs are whose images are in memory, by the program's identity.
         self._places: dict[int, _Place] = {}
-        self.identity = self._open()
         #: Times that the board was found reset.
         self.resets = 0
+        self.identity = self._open_at_last()
 
     def load(self, program: Program, progress: Progress | None = None) -> None:
         """Write a program's image into the board's memory, after those that are there if there is room for all.
@@ -200,6 +201,14 @@ class Device:
         self.dram = await_dram(self._link)
         return identity
 
+    def _open_at_last(self) -> Identity:
+        """Open a session; a board that is reset meanwhile is asked again."""
+        for _ in range(_MOST_RESETS):
+            with suppress(SessionLostError):
+                return self._open()
+            self.resets += 1
+        raise DeviceError(_RESETS.format(self.resets))
+
     def _loaded(self) -> Program:
         if self._program is None:
             raise OptionError("no model is loaded")
@@ -227,7 +236,7 @@ class Device:
                     self._load(program, None)
             except SessionLostError:
                 self.resets += 1
-        raise DeviceError(f"the board was reset {self.resets} times: check its power")
+        raise DeviceError(_RESETS.format(self.resets))
 
     def _load(self, program: Program, progress: Progress | None) -> None:
         self._stop()
@@ -268,8 +277,7 @@ class Device:
 
     def _wait_while_busy(self, program: Program) -> int:
         began = time.monotonic()
-        until = began + self._limit
-        sleep = _FIRST_SLEEP
+        sleep, until = _FIRST_SLEEP, began + self._limit
         while (status := self._link.read_registers("status")[0]) & STATUS_BUSY:
             if time.monotonic() > until:
                 self._stop()

@@ -107,6 +107,20 @@ def test_a_reset_of_the_board_loads_everything_again(program: Program, at: int) 
     assert one.resets == 2
 
 
+@pytest.mark.parametrize("at", [17, 40])
+def test_a_reset_while_the_session_is_opened(program: Program, at: int) -> None:
+    board = AcceleratorBoard(program)
+    board.reset_at = [at]
+    one, _, _ = device(board)
+    one.load(program)
+    check(board, one, 1)
+    assert one.resets == 1
+    board = AcceleratorBoard(program)
+    board.reset_at = list(range(17, 1000, 32))
+    with pytest.raises(DeviceError, match="^the board was reset 5 times: check its power$"):
+        device(board)
+
+
 def test_a_board_that_is_reset_all_the_time_is_given_up(program: Program) -> None:
     board = AcceleratorBoard(program)
     one, _, _ = device(board)
