@@ -1,6 +1,7 @@
 """The folder of a build: it appears whole, or what a failed program left is kept beside it."""
 
 import errno
+import json
 import os
 import shutil
 import tempfile
@@ -14,6 +15,8 @@ from tq_hw.model.errors import OptionError, ToolError
 __all__ = ["REPORT", "FailedStepError", "new_folder"]
 
 REPORT = "report.json"
+#: What only a build's report has.
+_OF_A_BUILD = {"board", "bitstream", "toolchain", "missing"}
 #: Written into a kept folder, so that the next failure may replace it.
 _MARK = "failed.txt"
 
@@ -27,11 +30,12 @@ def new_folder(target: Path) -> Iterator[Path]:
     """Give a folder next to `target` that takes its place when the block ends without an error.
 
     An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written or has no room for all. After a FailedStepError the folder is `target`.failed, and the ToolError says so;
-    after any other error nothing is left, not even the folders above it that were made for it.
+    written or has no room for all. After a FailedStepError, or where others have put something there meanwhile, the
+    folder is `target`.failed, and the ToolError says so; after any other error nothing is left, not even the folders
+    above it that were made for it.
     """
     target = Path(os.path.realpath(target))
-    if target.exists() and not (target / REPORT).is_file() and not (target.is_dir() and not any(target.iterdir())):
+    if not _is_ours(target):
         raise OptionError(f"{target}: exists and is not a folder of an earlier build; choose another --dir, or remove "
                           "it")
     made = [place for place in target.parents if not place.exists()]
@@ -45,6 +49,8 @@ def new_folder(target: Path) -> Iterator[Path]:
         raise OptionError(f"{target}: cannot be written: {error.strerror or error}") from error
     try:
         yield work
+        if not _is_ours(target):
+            raise FailedStepError(f"{target}: somebody has put other things there during the build")
         _replace(work, target)
     except FailedStepError as error:
         (work / _MARK).write_text(f"{error}\n", encoding="utf-8")
@@ -63,6 +69,20 @@ def new_folder(target: Path) -> Iterator[Path]:
         for place in made:
             if place.is_dir() and not any(place.iterdir()):
                 place.rmdir()
+
+
+def _is_ours(target: Path) -> bool:
+    """Return whether a folder can take this place: nothing is there, or nothing in it, or an earlier build.
+
+    Other commands write files of the report's name, too, mostly into folders with much else.
+    """
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        return True
+    try:
+        found = json.loads((target / REPORT).read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.keys() >= _OF_A_BUILD
 
 
 def _replace(work: Path, target: Path) -> None:

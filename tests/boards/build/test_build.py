@@ -210,7 +210,8 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         (work / "half").write_text("x", encoding="utf-8")
         raise ToolError("no")
     assert list(tmp_path.iterdir()) == []
-    for text in ("first", "second"):
+    for board in ("first", "second"):
+        text = json.dumps({"board": board, "bitstream": None, "toolchain": "", "missing": []})
         with new_folder(target) as work:
             (work / "report.json").write_text(text, encoding="utf-8")
         assert [path.name for path in target.parent.iterdir()] == ["here"]
@@ -236,14 +237,29 @@ def test_what_a_failed_program_left_is_kept(tmp_path: Path) -> None:
 
 def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x", encoding="utf-8")
-    with pytest.raises(OptionError) as error, new_folder(tmp_path):
-        pass
-    assert str(error.value) == (f"{tmp_path}: exists and is not a folder of an earlier build; choose another --dir, or "
-                                "remove it")
+    # Such files are written by `--json report.json` of other commands.
+    for report in (None, "", "[]", '{"board": "ulx3s_85f", "model": "a.tflite"}'):
+        if report is not None:
+            (tmp_path / "report.json").write_text(report, encoding="utf-8")
+        with pytest.raises(OptionError) as error, new_folder(tmp_path):
+            pass
+        assert str(error.value) == (f"{tmp_path}: exists and is not a folder of an earlier build; choose another "
+                                    "--dir, or remove it")
     with pytest.raises(OptionError) as error, new_folder(tmp_path / "precious" / "below"):
         pass
     assert str(error.value) == (f"{tmp_path}/precious/below: cannot be written: {tmp_path}/precious is not a "
                                 "directory")
+
+
+def test_what_others_make_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    target = tmp_path / "here"
+    with pytest.raises(ToolError) as error, new_folder(target) as work:
+        (work / "top.bit").write_text("made", encoding="utf-8")
+        target.mkdir()
+        (target / "precious").write_text("x", encoding="utf-8")
+    assert str(error.value) == (f"{target}: somebody has put other things there during the build\nwhat was made until "
+                                f"then is kept in {target}.failed")
+    assert (target / "precious").is_file() and (tmp_path / "here.failed" / "top.bit").is_file()
 
 
 def test_names_of_boards_memories_and_chips() -> None:
