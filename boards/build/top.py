@@ -17,7 +17,16 @@ from tq_hw.boards.build.dram_generate import CORE
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Spram, Toolchain
 from tq_hw.boards.gateware.dram import DramPath, add_control, add_leveller, add_sequencer, memory_ports
 from tq_hw.boards.gateware.on_chip import BlockCells, OnChipMemory
-from tq_hw.boards.gateware.pll import Clock, Ecp5Pll, Ice40Pll, XilinxPll, plan_ecp5, plan_ice40, plan_xilinx
+from tq_hw.boards.gateware.pll import (
+    Clock,
+    Ecp5Pll,
+    Ice40Pll,
+    PllPlan,
+    XilinxPll,
+    plan_ecp5,
+    plan_ice40,
+    plan_xilinx,
+)
 from tq_hw.boards.gateware.serial_cells import SmallCells
 from tq_hw.boards.gateware.spram_system import SpramSystem
 from tq_hw.boards.gateware.system import System
@@ -26,10 +35,13 @@ from tq_hw.hdl.serial.cells import Cells
 from tq_hw.isa.sizes import ceil_log2
 from tq_hw.model.errors import MissingToolError, OptionError
 
-__all__ = ["BoardTop", "board_clocks", "input_hz", "load_platform"]
+__all__ = ["BoardTop", "board_clocks", "check_board", "input_hz", "load_platform", "plan_clocks"]
 
 #: Cycles of the oscillator that the board stays in reset after configuration.
 _POWER_ON_CYCLES = 1024
+_PLANNERS = {Toolchain.ECP5: plan_ecp5, Toolchain.ICE40: plan_ice40, Toolchain.XILINX: plan_xilinx}
+#: Resources of amaranth-boards that memories are behind.
+_PADS: dict[type, str] = {Sdr: "sdram", Ddr3: "ddr3"}
 
 
 def load_platform(board: Board) -> Any:
@@ -65,6 +77,34 @@ def board_clocks(board: Board, memory: Memory) -> list[Clock]:
     if isinstance(memory, Sdr):
         clocks += [Clock(memory.clock_hz), Clock(memory.clock_hz, memory.pin_phase_degrees)]
     return clocks
+
+
+def plan_clocks(board: Board, memory: Memory, given: int) -> PllPlan | None:
+    """Return how a PLL makes the board's clocks from an oscillator of `given` Hz, None where that is the clock.
+
+    OptionError for clocks that cannot be made.
+    """
+    wanted = board_clocks(board, memory)
+    if [clock.hz for clock in wanted] == [given]:
+        return None
+    planner = _PLANNERS.get(board.toolchain)
+    if planner is None:
+        raise OptionError(f"{board.name}: clock_hz must be the oscillator's {given:,}, not {board.clock_hz:,}: there "
+                          f"is no PLL of a {board.device.name} here")
+    return planner(given, wanted)
+
+
+def check_board(board: Board, memory: Memory) -> None:
+    """Raise OptionError for what a board's platform does not have, before anything takes long."""
+    platform = load_platform(board)
+    if platform.default_clk is None:
+        raise OptionError(f"{board.name}: {board.platform} has no default clock")
+    needed = ["uart", *([board.led] if board.led else []), *([_PADS[type(memory)]] if type(memory) in _PADS else []),
+              *(["spi_flash"] if board.program else [])]
+    missing = [name for name in needed if (name, 0) not in platform.resources]
+    if missing:
+        raise OptionError(f"{board.name}: {board.platform} has no {' and no '.join(missing)}")
+    plan_clocks(board, memory, input_hz(platform))
 
 
 class BoardTop(Elaboratable):
@@ -123,17 +163,17 @@ class BoardTop(Elaboratable):
 
     def _make_clocks(self, m: Module, platform: Any) -> tuple[Signal, Signal]:
         """Return the oscillator's clock, and what holds all domains in reset."""
-        wanted, given = board_clocks(self._board, self._memory), input_hz(platform)
+        plan = plan_clocks(self._board, self._memory, input_hz(platform))
         oscillator, locked = Signal(name="oscillator"), Signal()
         m.domains.power_on = ClockDomain(reset_less=True, local=True)
         m.domains.sync = ClockDomain()
         m.d.comb += ClockSignal("power_on").eq(oscillator)
-        if [clock.hz for clock in wanted] == [given]:
+        if plan is None:
             pad = platform.request(platform.default_clk, 0, dir="-")
             m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), locked.eq(1), ClockSignal("sync").eq(oscillator)]
         else:
-            self._make_pll(m, platform, oscillator, locked, given, wanted)
+            self._make_pll(m, platform, oscillator, locked, plan)
         left = Signal(range(_POWER_ON_CYCLES), init=_POWER_ON_CYCLES - 1)
         with m.If(left != 0):
             m.d.power_on += left.eq(left - 1)
@@ -150,16 +190,14 @@ class BoardTop(Elaboratable):
             m.submodules.reset_mem = ResetSynchronizer(cause, domain="mem")
         return oscillator, cause
 
-    def _make_pll(self, m: Module, platform: Any, oscillator: Signal, locked: Signal, given: int,
-                  wanted: list[Clock]) -> None:
+    def _make_pll(self, m: Module, platform: Any, oscillator: Signal, locked: Signal, plan: PllPlan) -> None:
         pad = platform.request(platform.default_clk, 0, dir="-")
         pll: Ecp5Pll | XilinxPll | Ice40Pll
         if self._board.toolchain is Toolchain.ICE40:
-            pll = Ice40Pll(plan_ice40(given, wanted), pad.io)
+            pll = Ice40Pll(plan, pad.io)
             m.d.comb += oscillator.eq(pll.outputs[0])
         else:
-            pll = (Ecp5Pll(plan_ecp5(given, wanted)) if self._board.toolchain is Toolchain.ECP5
-                   else XilinxPll(plan_xilinx(given, wanted)))
+            pll = Ecp5Pll(plan) if self._board.toolchain is Toolchain.ECP5 else XilinxPll(plan)
             m.submodules.oscillator = buffer = io.Buffer(io.Direction.Input, pad)
             m.d.comb += [oscillator.eq(buffer.i), pll.input.eq(oscillator)]
         m.submodules.pll = pll

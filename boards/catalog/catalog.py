@@ -18,6 +18,7 @@ from tq_hw.boards.catalog import (
     ulx3s_85f,
 )
 from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.catalog.rules import broken_rule
 from tq_hw.model.errors import OptionError
 
 __all__ = ["BOARDS", "GROUP", "all_boards", "board_names", "find_board", "find_memory"]
@@ -75,6 +76,8 @@ def _load(point: EntryPoint) -> Board:
     if found.name != point.name:
         raise OptionError(f"{where}: the Board there is called {found.name!r}; entry point and board must have one "
                           "name")
+    if rule := broken_rule(found):
+        raise OptionError(f"{where}: {rule}")
     return found
 
 

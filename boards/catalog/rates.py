@@ -4,7 +4,7 @@ from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr
 from tq_hw.isa.layout import BURST_BYTES
 from tq_hw.isa.memory import Memory as Rate
 
-__all__ = ["memory_rate"]
+__all__ = ["DDR3_PHYS", "memory_rate"]
 
 #: Blocks of BURST_BYTES that are read one after the other, refresh included; tests/boards/gateware/test_dram_rate.py
 #: simulates LiteDRAM's cores. Of an SDR chip of 16 bits, in the core's cycles:
@@ -12,6 +12,8 @@ _SDR_BYTES_PER_CYCLE = 1.93
 #: Of a DDR3 of 16 bits, by PHY: at four and at two clocks of the chip in a cycle of the core; and what refreshes leave
 #: of a bus that is narrower than that.
 _DDR3_BYTES_PER_CYCLE, _DDR3_SHARE = {"A7DDRPHY": 14.23, "ECP5DDRPHY": 6.86}, 0.969
+#: PHYs whose rate is known.
+DDR3_PHYS = tuple(_DDR3_BYTES_PER_CYCLE)
 _DRAM_LATENCY_CYCLES = 30
 #: Block RAM answers after its registers and those of the bus, and takes two cycles more for a burst than it has beats.
 _BLOCK_LATENCY_CYCLES, _BURST_CYCLES = 6, 2

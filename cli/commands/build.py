@@ -15,7 +15,7 @@ from tq_hw.boards.build.open_pins import PINS_FILE
 from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.build.toolchains import OPENXC7, VIVADO, choose
 from tq_hw.boards.build.tools import TOOLS
-from tq_hw.boards.build.top import load_platform
+from tq_hw.boards.build.top import check_board, load_platform
 from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
 from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
@@ -185,6 +185,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     check_programs(board, memory, toolchain or "", not no_verify)
     if soc:
         board = with_soft_core(board, memory)
+    check_board(board, memory)
     program = None
     flash = b""
     if model_file is not None:

@@ -4,13 +4,19 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tq_hw.boards.catalog import catalog
+from tq_hw.boards.catalog.board import OnChip, Spram
 from tq_hw.boards.catalog.catalog import BOARDS, all_boards, board_names, find_board
+from tq_hw.boards.catalog.rules import broken_rule
+from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import OptionError
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "add-a-board.md"
@@ -71,6 +77,37 @@ def test_bad_boards(points: list[EntryPoint], name: str, value: str, message: st
         find_board(name)
     assert str(error.value) == message
     assert find_board("arty_a7") is BOARDS["arty_a7"]
+
+
+ULX3S: Any = BOARDS["ulx3s_85f"]
+DDR3: Any = BOARDS["ecpix5_85f"].memories[0]
+
+
+@pytest.mark.parametrize(("change", "rule"), [
+    ({"device": "LFE5U"}, "device must be a Device, not 'LFE5U'"),
+    ({"memories": ()}, "memories must have one at least"),
+    ({"memories": ("SDRAM",)}, "a memory must be one of OnChip, Spram, Sdr, Ddr3, not 'SDRAM'"),
+    ({"memories": (OnChip(1000),)}, "block RAM must have a multiple of 256 bytes below 2^32, not 1000"),
+    ({"memories": (OnChip(256), OnChip(512))}, "2 memories have the name 'block RAM'"),
+    ({"memories": (Spram(),)}, "SPRAM is for a serial machine in an iCE40UP5K"),
+    ({"memories": (replace(DDR3, phy="K7DDRPHY"),)},
+     "DDR3 has the PHY 'K7DDRPHY', expected one of A7DDRPHY, ECP5DDRPHY"),
+    ({"config": PRESETS["serial"], "memories": (OnChip(768),)},
+     "block RAM of a serial machine must have a power of two of bytes, not 768"),
+    ({"clock_hz": 1e8}, "clock_hz must be a whole number above 0, not 100000000.0"),
+    ({"baud": 33_000_000}, "a clock of 100 MHz gives no 33000000 baud: expected 5 or more cycles per bit and an error "
+     "of 2 % or less, found 3.03 cycles")])
+def test_records_that_break_a_rule(points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any],
+                                   rule: str) -> None:
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(BOARD=replace(ULX3S, name="mine", **change)))
+    points.append(point("mine", "mine:BOARD"))
+    with pytest.raises(OptionError) as error:
+        find_board("mine")
+    assert str(error.value) == f"board 'mine' of entry point mine:BOARD: {rule}"
+
+
+def test_boards_of_this_package_keep_the_rules() -> None:
+    assert [broken_rule(board) for board in BOARDS.values()] == [""] * len(BOARDS)
 
 
 def test_near_names(points: list[EntryPoint]) -> None:

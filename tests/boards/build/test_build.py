@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stand_ins import STAT, small, stand_in
@@ -14,7 +15,7 @@ from tq_hw.boards.build.folder import FailedStepError, new_folder
 from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.toolchains import choose
 from tq_hw.boards.build.tools import find_tool, require_tool, run_tool
-from tq_hw.boards.build.top import load_platform
+from tq_hw.boards.build.top import check_board, load_platform
 from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS, find_board, find_memory
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
@@ -175,6 +176,28 @@ def test_a_platform_that_is_not_there_is_named(platform: str, message: str) -> N
     with pytest.raises(OptionError) as error:
         load_platform(replace(BOARDS["ulx3s_85f"], platform=platform))
     assert str(error.value) == f"ulx3s_85f: platform {platform!r}: {message}"
+
+
+@pytest.mark.parametrize(("name", "change", "message"), [
+    ("ulx3s_85f", {"led": "lamp"}, "ulx3s_85f: amaranth_boards.ulx3s:ULX3S_85F_Platform has no lamp"),
+    ("ecpix5_85f", {"memories": BOARDS["ulx3s_85f"].memories},
+     "ecpix5_85f: amaranth_boards.ecpix5:ECPIX585Platform has no sdram"),
+    ("tang_primer_20k", {"clock_hz": 54_000_000}, "tang_primer_20k: clock_hz must be the oscillator's 27,000,000, not "
+     "54,000,000: there is no PLL of a GW2A-LV18PG256C8/I7 here"),
+    ("ulx3s_85f", {"clock_hz": 99_999_999}, "EHXPLLL cannot make 100 MHz, 83.3333 MHz, 83.3333 MHz at 90 degrees from "
+     "25 MHz exactly; choose rates that divide one oscillator rate of 400 to 800 MHz, a multiple of a divider of the "
+     "input")])
+def test_what_a_platform_cannot_give_is_named_at_once(name: str, change: dict[str, Any], message: str) -> None:
+    board = replace(BOARDS[name], **change)
+    with pytest.raises(OptionError) as error:
+        check_board(board, board.memories[0])
+    assert str(error.value) == message
+
+
+def test_platforms_have_what_their_boards_need() -> None:
+    for board in BOARDS.values():
+        for memory in board.memories:
+            check_board(board, memory)
 
 
 def test_a_tools_last_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
