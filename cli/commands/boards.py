@@ -1,8 +1,10 @@
 """`tq-hw boards`: what `tq-hw build` can make bitstreams for."""
 
+from typing import Any
+
 import click
 
-from tq_hw.boards.build.toolchains import TOOLS_OF
+from tq_hw.boards.build.toolchains import TOOLS_OF, VIVADO, choose
 from tq_hw.boards.build.tools import missing_tools
 from tq_hw.boards.catalog.board import Board
 from tq_hw.boards.catalog.catalog import all_boards
@@ -18,14 +20,16 @@ _COLUMNS = (Column("name"), Column("device", least=16, gives_way=2), Column("arr
             Column("memory", least=16, folds=True), Column("toolchain", least=16, folds=True))
 
 
-def describe_board(board: Board) -> dict[str, object]:
-    """Return a board's record with what follows from it and from what is installed."""
-    missing = missing_tools(TOOLS_OF[board.toolchain])
+def describe_board(board: Board) -> dict[str, Any]:
+    """Return a board's record with what follows from it and from what is installed: the programs that `build` takes."""
+    toolchain, missing = board.toolchain.value, missing_tools(TOOLS_OF[board.toolchain])
+    if missing == [VIVADO] and choose(board).flow is not None:
+        toolchain, missing = choose(board).name, []
     return {
         "name": board.name, "title": board.title, "device": board.device.name, "clock_mhz": board.clock_hz / 1e6,
         "config": describe_config(board.config), "macs": board.config.macs,
         "memories": [{"name": memory.name, "bytes": memory.size_bytes} for memory in board.memories],
-        "toolchain": board.toolchain.value, "missing": missing,
+        "toolchain": toolchain, "missing": missing,
     }
 
 
@@ -41,9 +45,9 @@ def boards_command(json_file: str | None, wide: bool) -> None:
     if json_file != "-":
         rows = []
         for board, record in zip(boards, records, strict=True):
-            missing = missing_tools(TOOLS_OF[board.toolchain])
+            missing = record["missing"]
             memory = ", ".join(f"{_size(memory.size_bytes)} {memory.name}" for memory in board.memories)
-            tools = f"{board.toolchain.value}: " + (f"{', '.join(missing)} missing" if missing else "found")
+            tools = f"{record['toolchain']}: " + (f"{', '.join(missing)} missing" if missing else "found")
             rows.append((board.name, board.device.name, f"{board.config.rows}x{board.config.cols}",
                          board.config.requantize_lanes, board.config.macs, f"{record['clock_mhz']:g}", memory, tools))
         print_table(_COLUMNS, rows, wide=wide)

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from tq_hw.boards.build.openxc7 import OpenFlow
+from tq_hw.boards.build.toolchains import Choice
 from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.isa.program_file import from_bytes
@@ -29,6 +31,18 @@ def test_boards_are_listed(tq: Tq) -> None:
     assert listed["arty_a7"]["toolchain"] == "Vivado"
     shown = tq("boards")
     assert shown.code == 0 and all(name in shown.out for name in BOARDS)
+
+
+def test_boards_names_the_open_tools_where_they_are_taken(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
+    boards_module = import_module("tq_hw.cli.commands.boards")
+    monkeypatch.setattr(boards_module, "missing_tools", lambda names: [name for name in names if name == "vivado"])
+    flow = OpenFlow("xc7a35tcsg324-1", Path("artix7"), "xc7a50t", None, True)
+    for chosen, wanted in ((flow, ("Yosys, nextpnr-xilinx", [])), (None, ("Vivado", ["vivado"]))):
+        monkeypatch.setattr(boards_module, "choose", lambda _, flow=chosen: Choice("Yosys, nextpnr-xilinx", flow))
+        listed = {board["name"]: board for board in json.loads(tq("boards", "--json", "-").out)["boards"]}
+        assert (listed["arty_a7"]["toolchain"], listed["arty_a7"]["missing"]) == wanted
+        shown = " ".join(tq("boards", "--wide").out.split())
+        assert f"{wanted[0]}: {'vivado missing' if wanted[1] else 'found'}" in shown
 
 
 def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
