@@ -45,7 +45,7 @@ class SerialPort:
         self.byte_seconds = 10 / baud
         try:
             self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5, exclusive=True)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, OverflowError) as error:
             if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
                 raise LinkError(f"port {name} is in use by another program; end that first") from None
             raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "

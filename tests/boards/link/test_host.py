@@ -1,5 +1,6 @@
 """Link and device against a board in Python, over lines that are good, bad, and dead."""
 
+import os
 import time
 from dataclasses import replace
 
@@ -374,6 +375,14 @@ def test_a_port_that_does_not_exist_is_named() -> None:
         SerialPort("/dev/nothing-here", 115_200)
     with pytest.raises(LinkError, match="^port /dev/null cannot be opened: it is no serial port; `tq-hw doctor` "):
         SerialPort("/dev/null", 115_200)
+
+
+def test_a_baud_rate_beyond_all_ports() -> None:
+    master, slave = os.openpty()
+    with pytest.raises(LinkError, match=f"^port {os.ttyname(slave)} cannot be opened: signed integer is greater than"):
+        SerialPort(os.ttyname(slave), 10**12)
+    os.close(slave)
+    os.close(master)
 
 
 @pytest.mark.slow
