@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -25,7 +26,7 @@ from typing import Any
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.store import Store
 
-__all__ = ["Function", "Task", "run_tasks", "task_of"]
+__all__ = ["Function", "Task", "check_scheduler", "run_tasks", "task_of"]
 
 Function = Callable[[bytes, Mapping[str, Any]], Any]
 #: Tasks that a worker has at once: the one that it works on, and the next.
@@ -155,8 +156,9 @@ def _refusal(wanted: str, wrong: Sequence[str]) -> str:
             "workers")
 
 
-def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], scheduler: str) -> Iterator[tuple[str, Any]]:
-    """Give results as they come; Dask itself gives the tasks of a worker that dies to others."""
+@contextmanager
+def _connected(scheduler: str) -> Iterator[tuple[Any, Any]]:
+    """Give the package distributed and a client whose workers have this version."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -171,6 +173,19 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
                  if found != here]
         if wrong:
             raise OptionError(f"--scheduler {scheduler}: {_refusal(here, wrong)}")
+        yield distributed, client
+
+
+def check_scheduler(scheduler: str) -> None:
+    """Raise what `run_tasks` would raise for a cluster that is not there or not of this version, before long work."""
+    with _connected(scheduler):
+        pass
+
+
+def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], scheduler: str) -> Iterator[tuple[str, Any]]:
+    """Give results as they come; Dask itself gives the tasks of a worker that dies to others."""
+    here = _version_here()
+    with _connected(scheduler) as (distributed, client):
         blobs, blob_of = _named(tasks)
         # Tasks, because what is scattered dies with the worker that has it.
         shared = {name: client.submit(bytes, blob, key=f"tq-hw-{name}") for name, blob in blobs.items()}

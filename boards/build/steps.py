@@ -9,7 +9,7 @@ from tq_hw.boards.build.folder import FailedStepError
 from tq_hw.boards.build.seeds import Placed, place_and_route
 from tq_hw.boards.build.toolchains import STEPS
 from tq_hw.boards.build.tools import run_tool
-from tq_hw.model.errors import ToolError
+from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["Progress", "Steps", "results_of"]
 
@@ -62,8 +62,12 @@ class Steps:
         def tell(taken: float) -> None:
             self.progress(f"{text}, {taken:.0f} s", share)
 
-        with results_of(name):
-            placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
-                      place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
+        try:
+            with results_of(name):
+                placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
+                          place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
+        except OptionError as error:
+            # A cluster that answered before synthesis and does not any more.
+            raise FailedStepError(str(error)) from error
         self.seconds[name] = placed.seconds
         return placed

@@ -16,7 +16,7 @@ from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.build.toolchains import OPENXC7, VIVADO, choose
 from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.build.top import check_board, load_platform
-from tq_hw.boards.catalog.board import Board, Ddr3, Memory, Sdr
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr
 from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
@@ -34,6 +34,7 @@ from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import MismatchError, MissingToolError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.work import check_scheduler
 
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 
@@ -183,6 +184,8 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     if model_file is None and shapes != InputShapes():
         raise OptionError("--batch, --shape and --signature need --model")
     check_programs(board, memory, toolchain or "", not no_verify)
+    if scheduler is not None:
+        check_scheduler(scheduler)
     if soc:
         board = with_soft_core(board, memory)
     check_board(board, memory)
@@ -206,7 +209,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
             (work / f"{Path(str(model_file)).stem}.tqm").write_bytes(to_bytes(program))
             if flash:
                 (work / FLASH_FILE).write_bytes(flash)
-            elif memory.name == "block RAM":
+            elif isinstance(memory, OnChip):
                 image = memory_contents(program)
         with ProgressBar(board.name) as bar:
             result = build(board, memory, work, image=image, seed=seed, seeds=seeds or 0, toolchain=toolchain or "",

@@ -9,12 +9,13 @@ import pytest
 from stand_ins import small, stand_in
 
 from tq_hw.boards.build import build as build_module
-from tq_hw.boards.build import tools
+from tq_hw.boards.build import steps, tools
 from tq_hw.boards.build.build import build
 from tq_hw.boards.build.folder import FailedStepError
 from tq_hw.boards.build.tools import Tool
 from tq_hw.boards.catalog.board import OnChip
 from tq_hw.boards.catalog.catalog import BOARDS
+from tq_hw.model.errors import OptionError
 
 Put = Callable[[str, str], None]
 COMMANDS = {"ulx3s_85f": [["yosys", "-q", "top.ys"], ["nextpnr-ecp5", "--report", "timing.json", "--seed", "1"],
@@ -72,6 +73,16 @@ def test_place_and_route_without_results(put: Put, tmp_path: Path, quick_synthes
     put("nextpnr-ecp5", "" if report is None else f"open('seed_1/timing.json', 'w').write({text!r})")
     put("ecppack", "")
     assert refusal("ulx3s_85f", tmp_path / "out") == message
+
+
+def test_a_cluster_that_goes_away_leaves_the_folder(put: Put, tmp_path: Path, quick_synthesis: list[list[str]],
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+    def lost(*_: object) -> None:
+        raise OptionError("--scheduler tcp://a:1: no Dask scheduler answers there: timed out")
+
+    monkeypatch.setattr(steps, "place_on_cluster", lost)
+    with pytest.raises(FailedStepError, match="^--scheduler tcp://a:1: no Dask scheduler answers there: timed out$"):
+        build(small("ulx3s_85f"), OnChip(4096), tmp_path / "out", scheduler="tcp://a:1")
 
 
 def test_vivado_without_reports(put: Put, tmp_path: Path, quick_synthesis: list[list[str]]) -> None:

@@ -45,6 +45,13 @@ def test_boards_names_the_open_tools_where_they_are_taken(tq: Tq, monkeypatch: p
         assert f"{wanted[0]}: {'vivado missing' if wanted[1] else 'found'}" in shown
 
 
+def test_a_scheduler_is_asked_before_anything_takes_long(tq: Tq, steps: list[str]) -> None:
+    pytest.importorskip("distributed")
+    outcome = tq("build", "--board", "icesugar_pro", "--memory", "block RAM", "--scheduler", "nonsense://x")
+    assert outcome.code == 2 and steps == []
+    assert outcome.err.startswith("tq-hw: --scheduler nonsense://x: no Dask scheduler answers there: ")
+
+
 def test_report_of_a_build(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "icesugar_pro", "--memory", "block RAM", "--allow-timing-fail", "--seed", "3",
                  "-o", "out", "--json", "report.json")
@@ -112,6 +119,14 @@ def test_open_tools_that_were_asked_for_and_are_not_there(tq: Tq, steps: list[st
         "top.json and the pins openxc7.xdc: complete it here and build again, or copy the folder to a machine that has "
         "it\n")
     assert json.loads(Path("arty/report.json").read_text(encoding="utf-8"))["missing"] == ["openXC7"]
+
+
+def test_block_ram_of_another_name_is_filled_too(tq: Tq, steps: list[str], model: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(build_module, "find_memory", lambda board, name: OnChip(32 << 10, name="EBR"))
+    assert tq("build", "--board", "icesugar_pro", "--model", "small.tflite", "--allow-timing-fail").code == 0
+    report = json.loads(Path("build/icesugar_pro/report.json").read_text(encoding="utf-8"))
+    assert report["model"] == {"file": "small.tqm", "in_bitstream": True}
 
 
 def test_model_goes_into_block_ram_or_beside_the_bitstream(tq: Tq, steps: list[str], model: Path) -> None:
