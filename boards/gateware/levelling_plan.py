@@ -4,6 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
+from tq_hw.boards.link.protocol import DRAM_LANES
+from tq_hw.model.errors import OptionError
+
 __all__ = ["Levelling", "PhyShape", "Step", "plan_levelling"]
 
 #: Byte address, value to write or to find, cycles to wait, whether it is a read that must find the value.
@@ -61,7 +64,12 @@ class Levelling:
 
 
 def plan_levelling(wake: tuple[tuple[int, int, int], ...], address: Mapping[str, int], shape: PhyShape) -> Levelling:
-    """Return the accesses for a core: `wake` is its own sequence, `address` are its registers' by LiteDRAM's names."""
+    """Return the accesses for a core: `wake` is its own sequence, `address` are its registers' by LiteDRAM's names.
+
+    OptionError for a DRAM that is wider than what the board's registers tell of.
+    """
+    if shape.lanes > DRAM_LANES:
+        raise OptionError(f"a DRAM of {shape.lanes} bytes cannot be levelled here: expected {DRAM_LANES} or fewer")
     random = Random(1)
 
     def command(phase: int, bits: int, at: int) -> list[Step]:

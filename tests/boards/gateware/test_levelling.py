@@ -1,5 +1,6 @@
 """Read levelling against a model of PHY and DRAM: windows of any place and width, each byte's its own."""
 
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -10,6 +11,7 @@ from amaranth.sim import Simulator
 from tq_hw.boards.gateware.levelling import Leveller
 from tq_hw.boards.gateware.levelling_plan import PhyShape, plan_levelling
 from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, PhyModel, model_registers
+from tq_hw.model.errors import OptionError
 
 SMALL = PhyShape(phases=2, words=2, lanes=2, delays=8, slips=4, read_phase=1, write_phase=0)
 WAKE = ((model_registers(SMALL)["sdram_dfii_control"], 14, 40),)
@@ -85,3 +87,10 @@ def test_a_byte_without_a_window_keeps_the_dram_from_all() -> None:
     found = level([(0, 0, 0), (3, 3, 3)])
     assert found == {"early": 0, "done": 0, "failed": 1, "bad": 1, "ready": 0, "error": 1, "good": 2,
                      "windows": [(0, 0, 0, 0), (3, 3, 3, 4)], "drifted": 2}
+
+
+def test_a_wider_dram_is_refused() -> None:
+    """Bytes that nobody compares would be right at every setting."""
+    wide = replace(SMALL, lanes=8)
+    with pytest.raises(OptionError, match="^a DRAM of 8 bytes cannot be levelled here: expected 2 or fewer$"):
+        plan_levelling(WAKE, model_registers(wide), wide)
