@@ -1,13 +1,13 @@
 """How a board's DRAM came up, as the host reads it."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import DramState
 
-__all__ = ["DramLink", "DramStatus", "Window", "await_dram", "read_dram"]
+__all__ = ["DramLink", "DramStatus", "Window", "await_dram", "described", "in_words", "read_dram"]
 
 #: Levelling takes some milliseconds, of which a slow emulation makes seconds.
 _PATIENCE_SECONDS = 30.0
@@ -38,6 +38,21 @@ class DramStatus:
     state: DramState
     windows: tuple[Window, ...]
     failed: tuple[int, ...]
+
+
+def described(status: DramStatus) -> dict[str, object] | None:
+    """Return a status as JSON says it, None of a memory that needs no levelling."""
+    if status.state is DramState.NONE:
+        return None
+    return {"state": status.state.name, "windows": [asdict(window) for window in status.windows]}
+
+
+def in_words(status: DramStatus) -> str:
+    """Return what was found for each byte as a sentence; "" of a memory that needs no levelling."""
+    if status.state is DramState.NONE:
+        return ""
+    return "; ".join(f"byte {lane}: {window.length} delays from {window.first} on at bitslip {window.slip}, "
+                     f"{window.delay} is set" for lane, window in enumerate(status.windows))
 
 
 def read_dram(link: DramLink) -> DramStatus:

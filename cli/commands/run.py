@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tq_hw.boards.link.device import Device
+from tq_hw.boards.link.dram import described, in_words
 from tq_hw.cli.attached import Place, attached_options
 from tq_hw.cli.board import BoardEngine, repeat
 from tq_hw.cli.mixed import MixedSubject, check_whole, is_mixed_file, open_mixed
@@ -83,13 +84,14 @@ def _count(number: int, what: str) -> str:
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def _print_board(report: Report) -> None:
+def _print_board(report: Report, dram: str) -> None:
     microseconds = report["cycles"] / report["clock_hz"] * 1e6
     lines = [("on the board", f"{microseconds:,.1f} us at {report['clock_hz'] / 1e6:g} MHz"),
              ("upload", f"{report['upload_bytes']:,} bytes in {report['upload_seconds']:.2f} s, "
                         f"{report['upload_bytes_per_second']:,} bytes per second"),
              ("link", f"{_count(report['repeats'], 'request')} repeated, {_count(report['resets'], 'reset')} of the "
-                      "board")]
+                      "board"),
+             *([("dram", dram)] if dram else [])]
     if report["bench"] is not None:
         for key, unit in (("cycles", "cycles"), ("microseconds", "us"), ("host_seconds", "s with the link")):
             one = report["bench"][key]
@@ -145,13 +147,13 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
         "board": report.pop("engine"), "port": place.port, "clock_hz": device.identity.clock_hz,
         "upload_bytes": upload_bytes, "upload_seconds": round(upload_seconds, 3),
         "upload_bytes_per_second": round(upload_bytes / max(upload_seconds, 1e-6)),
-        "repeats": link.repeats, "resets": device.resets, "bench": benched,
+        "repeats": link.repeats, "resets": device.resets, "dram": described(device.dram), "bench": benched,
     }
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
     if "-" not in (json_file, outputs_file):
         print_summary(report)
-        _print_board(report)
+        _print_board(report, in_words(device.dram))
         print_layers(report)
     write_json(json_file, report)
     if difference is not None:

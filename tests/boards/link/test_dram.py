@@ -7,7 +7,7 @@ from amaranth.sim import Simulator
 
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.link import dram
-from tq_hw.boards.link.dram import DramStatus, Window, await_dram, read_dram
+from tq_hw.boards.link.dram import DramStatus, Window, await_dram, described, in_words, read_dram
 from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import DRAM_REGISTERS, DramState
 from tq_hw.isa.control import REGISTERS
@@ -30,6 +30,16 @@ def test_board_registers_are_beside_the_accelerators() -> None:
 def test_windows_are_read_when_the_levelling_has_ended() -> None:
     board: Any = Board((1, 0, 0), (2, 0x09_03_07_05, 0x01_00_02_00))
     assert await_dram(board) == DramStatus(DramState.READY, (Window(5, 7, 3, 9), Window(0, 2, 0, 1)), ())
+
+
+def test_what_a_report_says_of_a_dram() -> None:
+    status = DramStatus(DramState.READY, (Window(5, 7, 3, 8), Window(0, 2, 0, 1)), ())
+    assert described(status) == {"state": "READY", "windows": [
+        {"first": 5, "length": 7, "slip": 3, "delay": 8}, {"first": 0, "length": 2, "slip": 0, "delay": 1}]}
+    assert in_words(status) == ("byte 0: 7 delays from 5 on at bitslip 3, 8 is set; byte 1: 2 delays from 0 on at "
+                                "bitslip 0, 1 is set")
+    none = DramStatus(DramState.NONE, (), ())
+    assert (described(none), in_words(none)) == (None, "")
 
 
 def test_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
