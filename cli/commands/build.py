@@ -1,5 +1,6 @@
 """`tq-hw build`: a board's bitstream, after the simulated hardware has agreed with the golden model."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +17,7 @@ from tq_hw.boards.build.soc_header import soc_facts
 from tq_hw.boards.build.toolchains import OPENXC7, VIVADO, choose
 from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.build.top import check_board, load_platform
-from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr
+from tq_hw.boards.catalog.board import Board, Ddr3, Memory, OnChip, Sdr, Toolchain
 from tq_hw.boards.catalog.catalog import all_boards, find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
@@ -64,12 +65,19 @@ def memory_contents(program: Program) -> bytes:
     return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts)
 
 
-def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool) -> None:
+def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool, seeding: Mapping[str, object]) -> None:
     """Raise MissingToolError now for what a build would lack after minutes of verification.
 
-    The vendor's programs are no part of that: without them the folder is made all the same.
+    The vendor's programs are no part of that: without them the folder is made all the same. OptionError where one of
+    the options of `seeding`, None where not given, would do nothing.
     """
-    choose(board, toolchain)
+    chosen = choose(board, toolchain)
+    if board.toolchain is Toolchain.XILINX:
+        given = [option for option, value in seeding.items()
+                 if value is not None and (option != "--seed" or chosen.name == Toolchain.XILINX.value)]
+        if given:
+            raise OptionError(f"{' and '.join(given)}: {board.name} is placed once"
+                              + (", and Vivado knows no seeds" if chosen.name == Toolchain.XILINX.value else ""))
     load_platform(board)
     if isinstance(memory, Sdr | Ddr3):
         need_litedram()
@@ -183,7 +191,8 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         raise OptionError("--inputs needs --soc and --model, with which they go into flash")
     if model_file is None and shapes != InputShapes():
         raise OptionError("--batch, --shape and --signature need --model")
-    check_programs(board, memory, toolchain or "", not no_verify)
+    check_programs(board, memory, toolchain or "", not no_verify,
+                   {"--seed": seed, "--seeds": seeds, "--scheduler": scheduler})
     if scheduler is not None:
         check_scheduler(scheduler)
     if soc:
@@ -226,12 +235,17 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     if result.missing:
         raise MissingToolError(finish_elsewhere(target, result))
     if not result.met and not allow_timing_fail:
-        slow = result.slowest
-        assert slow is not None
-        raise ToolError(f"{board.name} misses its timing: clock {slow.clock} reaches {slow.fmax_mhz:.1f} MHz of "
-                        f"{slow.target_mhz:g} MHz; try another --seed, or --allow-timing-fail to keep the bitstream "
-                        f"of {target} all the same")
+        raise ToolError(too_slow(board, target, result))
     return 0
+
+
+def too_slow(board: Board, target: Path, result: BuildResult) -> str:
+    """Return the message for a clock that misses its target."""
+    slow = result.slowest
+    assert slow is not None
+    cure = "" if result.toolchain == Toolchain.XILINX.value else "another --seed, or "
+    return (f"{board.name} misses its timing: clock {slow.clock} reaches {slow.fmax_mhz:.1f} MHz of "
+            f"{slow.target_mhz:g} MHz; try {cure}--allow-timing-fail to keep the bitstream of {target} all the same")
 
 
 def finish_elsewhere(target: Path, result: BuildResult) -> str:

@@ -111,6 +111,15 @@ def test_missing_vivado_is_exit_code_3_and_the_folder_is_there(tq: Tq, steps: li
     assert report["toolchain_why"] == "openXC7 was not taken: fasm2frames not on the PATH"
 
 
+@pytest.mark.parametrize(("options", "message"), [
+    (("--seed", "3", "--seeds", "2"), "--seed and --seeds: arty_a7 is placed once, and Vivado knows no seeds"),
+    (("--scheduler", "tcp://a:1"), "--scheduler: arty_a7 is placed once, and Vivado knows no seeds"),
+    (("--toolchain", "openxc7", "--seed", "3", "--seeds", "2"), "--seeds: arty_a7 is placed once")])
+def test_options_that_would_do_nothing(tq: Tq, steps: list[str], options: tuple[str, ...], message: str) -> None:
+    outcome = tq("build", "--board", "arty_a7", *options)
+    assert (outcome.code, outcome.err, steps) == (2, f"tq-hw: {message}\n", [])
+
+
 def test_open_tools_that_were_asked_for_and_are_not_there(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "arty_a7", "-o", "arty", "--toolchain", "openxc7")
     assert outcome.code == 3
