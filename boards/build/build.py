@@ -83,13 +83,13 @@ class BuildResult:
 
 
 def dram_core(board: Board, memory: Memory) -> DramCore | None:
-    """Return the DRAM core that `memory` needs; ToolError when it does not have the size that the record says."""
+    """Return the DRAM core that `memory` needs; OptionError when it does not have the size that the record says."""
     if not isinstance(memory, Sdr | Ddr3):
         return None
     core = generate_core(core_description(memory, board.device.name, input_hz(load_platform(board))))
     if core.size_bytes != memory.size_bytes:
-        raise ToolError(f"LiteDRAM's {memory.chip} has {core.size_bytes:,} bytes, {board.name} is described with "
-                        f"{memory.size_bytes:,}")
+        raise OptionError(f"LiteDRAM's {memory.chip} has {core.size_bytes:,} bytes, {board.name} is described with "
+                          f"{memory.size_bytes:,}")
     return core
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from tq_hw.boards.build.build import BuildResult, build, critical_path, with_chip
+from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, with_chip
 from tq_hw.boards.build.dram_core import need_litedram
 from tq_hw.boards.build.firmware import build_firmware
 from tq_hw.boards.build.folder import REPORT, new_folder
@@ -81,6 +81,7 @@ def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool, s
     load_platform(board)
     if isinstance(memory, Sdr | Ddr3):
         need_litedram()
+        dram_core(board, memory)
     if verify:
         check_engine("rtl", board.config)
 

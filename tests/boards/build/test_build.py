@@ -312,6 +312,15 @@ def test_described_sizes_are_those_of_the_cores() -> None:
             assert core is None or core.size_bytes == memory.size_bytes
 
 
+def test_a_size_that_is_not_the_chips_is_refused() -> None:
+    pytest.importorskip("litedram")
+    board = BOARDS["ulx3s_85f"]
+    memory: Any = replace(board.memories[0], size_bytes=16 << 20)
+    with pytest.raises(OptionError) as error:
+        dram_core(board, memory)
+    assert str(error.value) == ("LiteDRAM's MT48LC16M16 has 33,554,432 bytes, ulx3s_85f is described with 16,777,216")
+
+
 def test_timing_without_paths_has_no_system_clock() -> None:
     only = Timing("clk", 50, 100, ())
     assert BuildResult("", 0, {}, {"clk": only}, ()).system is only
