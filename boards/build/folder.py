@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tq_hw.isa.permissions import new_folder_mode
@@ -76,8 +76,11 @@ def _is_ours(target: Path) -> bool:
 
     Other commands write files of the report's name, too, mostly into folders with much else.
     """
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        return True
+    # Another build may take the place between two looks.
+    return any(_holds_a_build(target) or _holds_nothing(target) for _ in range(3))
+
+
+def _holds_a_build(target: Path) -> bool:
     try:
         found = json.loads((target / REPORT).read_bytes())
     except (OSError, ValueError):
@@ -85,13 +88,27 @@ def _is_ours(target: Path) -> bool:
     return isinstance(found, dict) and found.keys() >= _OF_A_BUILD
 
 
+def _holds_nothing(target: Path) -> bool:
+    try:
+        return not any(target.iterdir())
+    except OSError:
+        return not target.exists()
+
+
 def _replace(work: Path, target: Path) -> None:
-    """Give a folder its name, in place of what has it, with the permissions of a new one."""
+    """Give a folder its name, in place of what has it, with the permissions of a new one.
+
+    Another build may take the name at the same time: the last one has it.
+    """
     work.chmod(new_folder_mode())
-    if target.exists():
+    while True:
+        try:
+            work.rename(target)
+            return
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
         old = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
-        target.rename(old / "old")
-        work.rename(target)
+        with suppress(FileNotFoundError):
+            target.rename(old / "old")
         shutil.rmtree(old)
-    else:
-        work.rename(target)

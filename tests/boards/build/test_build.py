@@ -1,6 +1,7 @@
 """What `build` makes of a record, with stand-ins for the slow programs; and what it says when something is wrong."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -272,6 +273,20 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
         pass
     assert str(error.value) == (f"{tmp_path}/precious/below: cannot be written: {tmp_path}/precious is not a "
                                 "directory")
+
+
+def test_builds_that_end_at_once_take_one_place(tmp_path: Path) -> None:
+    report = json.dumps({"board": "", "bitstream": None, "toolchain": "", "missing": []})
+
+    def builds(_: int) -> None:
+        for _ in range(100):
+            with new_folder(tmp_path / "here") as work:
+                (work / "report.json").write_text(report, encoding="utf-8")
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(builds, range(4)))
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert (tmp_path / "here" / "report.json").read_text(encoding="utf-8") == report
 
 
 def test_what_others_make_meanwhile_is_left_alone(tmp_path: Path) -> None:
