@@ -75,6 +75,8 @@ class DeviceError(TqError):
 def last_words(said: str, lines: int = 15) -> str:
     """Return the end of what a program said, for the message about its failure; of a traceback the error alone."""
     words = said.strip().splitlines()
+    if not words:
+        return "it said nothing"
     if any(line.startswith("Traceback (most recent call last)") for line in words):
         return f"the end of what it said: {words[-1]}"
     return "the end of what it said:\n" + "\n".join(words[-lines:])

@@ -31,6 +31,9 @@ def program_command(board_name: str, folder: str | None, flash: bool) -> None:
         why = error.strerror if isinstance(error, OSError) else error
         raise OptionError(f"{place}: is not a folder of `tq-hw build --board {board.name}`: {REPORT} cannot be read: "
                           f"{why}; build it first, or name its folder with --dir") from error
+    if not isinstance(report, dict):
+        raise OptionError(f"{place}: is not a folder of `tq-hw build --board {board.name}`: {REPORT} is another file "
+                          "of that name; name the build's folder with --dir")
     if report.get("board") != board.name:
         raise OptionError(f"{place}: holds a build for {report.get('board')}, not for {board.name}")
     if not report.get("bitstream"):

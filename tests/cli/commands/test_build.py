@@ -188,6 +188,11 @@ def test_program_calls_the_loader(tq: Tq, tmp_path: Path, monkeypatch: pytest.Mo
     outcome = tq("program", "--board", "ulx3s_85f")
     assert outcome.code == 2 and outcome.err.startswith(
         "tq-hw: build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: ")
+    (folder / "report.json").write_text("[]")
+    outcome = tq("program", "--board", "ulx3s_85f")
+    assert (outcome.code, outcome.err) == (
+        2, "tq-hw: build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: report.json is another file of "
+        "that name; name the build's folder with --dir\n")
     (folder / "report.json").write_text(json.dumps({"board": "ulx3s_85f", "bitstream": None, "missing": ["vivado"]}))
     outcome = tq("program", "--board", "ulx3s_85f")
     assert (outcome.code, outcome.err) == (
@@ -208,8 +213,8 @@ def test_program_calls_the_loader(tq: Tq, tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "top.bit").write_text("bad")
     outcome = tq("program", "--board", "ulx3s_85f")
     assert outcome.code == 5
-    assert outcome.err == ("tq-hw: ulx3s_85f could not be loaded: openFPGALoader failed with exit code 1; the end of "
-                           "what it said:\n\n")
+    assert outcome.err == ("tq-hw: ulx3s_85f could not be loaded: openFPGALoader failed with exit code 1; it said "
+                           "nothing\n")
     (folder / "report.json").write_text(json.dumps({"board": "arty_a7", "bitstream": "top.bit"}))
     outcome = tq("program", "--board", "ulx3s_85f")
     assert (outcome.code, outcome.err) == (
