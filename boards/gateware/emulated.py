@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature, Merge
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.gateware.bridge import Bridge
-from tq_hw.boards.gateware.emulated_dram import EmulatedDram
+from tq_hw.boards.gateware.emulated_dram import PHYS, EmulatedDram
 from tq_hw.boards.link.protocol import MOST_BYTES, VERSION, Identity
 from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.simulation import late_reset
@@ -34,7 +34,7 @@ class EmulatedSystem(wiring.Component):
     config : of the accelerator
     memory_bytes : from address 0 on
     clock_hz : what the board says of itself
-    levelled : the memory is a DDR3 that has to be levelled: `EmulatedDram`
+    phy : place in PHYS, from 1 on, of a DDR3 that has to be levelled: `EmulatedDram`; 0 for other memories
 
     Members
     -------
@@ -53,8 +53,8 @@ class EmulatedSystem(wiring.Component):
     running: Signal
     interrupt: Signal
 
-    def __init__(self, config: Config, memory_bytes: int, clock_hz: int, levelled: bool = False) -> None:
-        self._config, self._levelled = config, levelled
+    def __init__(self, config: Config, memory_bytes: int, clock_hz: int, phy: int = 0) -> None:
+        self._config, self._phy = config, phy
         self._identity = Identity(VERSION, config.fingerprint, 0, memory_bytes, MOST_BYTES, clock_hz)
         memory = AxiSignature(config.bus_bytes, MEMORY_ID_BITS)
         super().__init__({
@@ -92,12 +92,12 @@ class EmulatedSystem(wiring.Component):
 
     def _connect_memory(self, m: Module, merge: Merge, bridge: Any, accelerator: Any) -> None:
         """Lead to the simulator's memory, through the DRAM that has to be levelled if there is one."""
-        if not self._levelled:
+        if not self._phy:
             m.d.comb += [*pass_through(merge.o.signature.members, self, merge.o, "m_axi_"),
                          bridge.reg_read_data.eq(accelerator.reg_read_data)]
             return
         status = BoardStatus()
-        dram = EmulatedDram(self._config.bus_bytes, status)
+        dram = EmulatedDram(self._config.bus_bytes, status, list(PHYS.values())[self._phy - 1])
         m.submodules.status, m.submodules.dram = DomainRenamer("core")(status), DomainRenamer("core")(dram)
         wiring.connect(m, merge.o, dram.bus)
         m.d.comb += [

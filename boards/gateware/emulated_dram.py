@@ -3,6 +3,7 @@
 The windows of right settings are drawn again at each reset, for each byte, and wander while the machine runs.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal
@@ -12,17 +13,37 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
 from tq_hw.boards.gateware.board_status import BoardStatus
 from tq_hw.boards.gateware.levelling import Leveller
-from tq_hw.boards.gateware.levelling_plan import plan_levelling
-from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, PhyModel, model_registers
+from tq_hw.boards.gateware.levelling_plan import PhyShape, plan_levelling
+from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, ECP5_SHAPE, PhyModel, model_registers
 from tq_hw.hdl.bus.pass_through import pass_through
+from tq_hw.isa.sizes import ceil_log2
 
-__all__ = ["LEVELLING_CYCLES", "EmulatedDram"]
+__all__ = ["LEVELLING_CYCLES", "PHYS", "EmulatedDram", "EmulatedPhy"]
 
 #: More than a levelling takes.
 LEVELLING_CYCLES = 200_000
 _WANDER_BITS = 19
 #: Bits of the noise between those that bytes are drawn from.
 _APART_BITS = 13
+
+
+@dataclass(frozen=True)
+class EmulatedPhy:
+    """A PHY, and the windows that are drawn for it.
+
+    They are `fewest` delays wide and what `more_bits` drawn bits say, and begin at `begin` and what `first_bits` say.
+    """
+
+    shape: PhyShape
+    begin: int
+    first_bits: int
+    fewest: int
+    more_bits: int
+
+
+#: By LiteDRAM's names.
+PHYS = {"A7DDRPHY": EmulatedPhy(ARTY_SHAPE, begin=1, first_bits=4, fewest=8, more_bits=3),
+        "ECP5DDRPHY": EmulatedPhy(ECP5_SHAPE, begin=0, first_bits=1, fewest=5, more_bits=0)}
 
 
 class EmulatedDram(wiring.Component):
@@ -37,19 +58,20 @@ class EmulatedDram(wiring.Component):
     bus: Any
     memory: Any
 
-    def __init__(self, bus_bytes: int, status: BoardStatus) -> None:
-        self._bus_bytes, self._status = bus_bytes, status
+    def __init__(self, bus_bytes: int, status: BoardStatus, phy: EmulatedPhy) -> None:
+        self._bus_bytes, self._status, self._phy = bus_bytes, status, phy
         signature = AxiSignature(bus_bytes, MEMORY_ID_BITS)
         super().__init__({"bus": In(signature), "memory": Out(signature)})
 
     def elaborate(self, platform: object) -> Module:
         """Level, draw the windows, gate the memory."""
         m = Module()
-        registers = model_registers(ARTY_SHAPE)
+        shape = self._phy.shape
+        registers = model_registers(shape)
         # Its DRAM wakes at once.
         wake = ((registers["sdram_dfii_control"], 0xE, 0),)
-        m.submodules.leveller = leveller = Leveller(plan_levelling(wake, registers, ARTY_SHAPE))
-        m.submodules.phy = phy = PhyModel(ARTY_SHAPE)
+        m.submodules.leveller = leveller = Leveller(plan_levelling(wake, registers, shape))
+        m.submodules.phy = phy = PhyModel(shape)
         for name in ("adr", "dat_w", "we", "request"):
             m.d.comb += getattr(phy, name).eq(getattr(leveller, name))
         status = self._status
@@ -63,21 +85,22 @@ class EmulatedDram(wiring.Component):
             m.d.comb += [getattr(memory, f"{channel}valid").eq(getattr(bus, f"{channel}valid") & phy.ready),
                          getattr(bus, f"{channel}ready").eq(getattr(memory, f"{channel}ready") & phy.ready)]
         m.d.comb += bus.rdata.eq(Cat(
-            memory.rdata.word_select(byte, 8) ^ Mux(phy.good[byte % ARTY_SHAPE.lanes], 0, phy.noise[byte:byte + 8])
+            memory.rdata.word_select(byte, 8) ^ Mux(phy.good[byte % shape.lanes], 0, phy.noise[byte:byte + 8])
             for byte in range(self._bus_bytes)))
         return m
 
     def _draw(self, m: Module, phy: PhyModel) -> None:
-        """Windows of 8 to 15 delays that wander by two, at any bitslip."""
+        """Windows that wander by two, at any bitslip."""
         drawn, age = Signal(), Signal(_WANDER_BITS + 2)
         m.d.sync += [drawn.eq(1), age.eq(age + 1)]
         step = age[_WANDER_BITS:]
-        for lane in range(ARTY_SHAPE.lanes):
+        of = self._phy
+        for lane in range(of.shape.lanes):
             bits = phy.noise[_APART_BITS * lane:]
-            first, length, slip = (Signal(width, name=f"{name}{lane}")
-                                   for name, width in (("first", 4), ("length", 3), ("slip", 3)))
+            first, more, slip = (Signal(width, name=f"{name}{lane}") for name, width in (
+                ("first", of.first_bits), ("more", of.more_bits), ("slip", ceil_log2(of.shape.slips))))
             with m.If(~drawn):
-                m.d.sync += [first.eq(bits[:4]), length.eq(bits[4:7]), slip.eq(bits[7:10])]
+                m.d.sync += Cat(first, more, slip).eq(bits)
             eye = phy.eyes[lane]
-            m.d.comb += [eye.first.eq(first + 1 + Mux(step == 3, 1, step)), eye.length.eq(length + 8),
+            m.d.comb += [eye.first.eq(first + of.begin + Mux(step == 3, 1, step)), eye.length.eq(more + of.fewest),
                          eye.slip.eq(slip)]

@@ -13,10 +13,12 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.boards.gateware.levelling_plan import PhyShape
 
-__all__ = ["ARTY_SHAPE", "EYE", "PhyModel", "model_registers"]
+__all__ = ["ARTY_SHAPE", "ECP5_SHAPE", "EYE", "PhyModel", "model_registers"]
 
 #: Of the Artix-7 at a quarter of the DRAM's clock with 16 data lines.
 ARTY_SHAPE = PhyShape(phases=4, words=1, lanes=2, delays=32, slips=8, read_phase=2, write_phase=3)
+#: Of an ECP5 at half the DRAM's clock with as many.
+ECP5_SHAPE = PhyShape(phases=2, words=2, lanes=2, delays=8, slips=4, read_phase=0, write_phase=1)
 #: Where a byte's data are right: its first delay, how many, and the bitslip.
 EYE = data.StructLayout({"first": 8, "length": 8, "slip": 8})
 _PHASE = ("command", "command_issue", "address", "baddress", "wrdata", "rddata")

@@ -63,7 +63,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     size_bytes = min(memory.size_bytes, MOST_MEMORY_BYTES)
     with ProgressBar(f"building {board.name}") as bar:
         emulator = Emulator(board.config, size_bytes, board.clock_hz, faults=faults,
-                            levelled=isinstance(memory, Ddr3),
+                            phy=memory.phy if isinstance(memory, Ddr3) else "",
                             memory=rate_of(latency, bytes_per_cycle, None, memory_rate(board, memory)),
                             progress=bar.building(f"{board.name}: "))
     signal.signal(signal.SIGUSR1, lambda _number, _frame: emulator.reset())

@@ -8,7 +8,7 @@ import tty
 from contextlib import suppress
 
 from tq_hw.boards.gateware.emulated import GAP_CYCLES
-from tq_hw.boards.gateware.emulated_dram import LEVELLING_CYCLES
+from tq_hw.boards.gateware.emulated_dram import LEVELLING_CYCLES, PHYS
 from tq_hw.boards.link.faults import Fault, damage
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
@@ -35,10 +35,10 @@ _UNREAD_BYTES = 1 << 16
 _MOST_IDLE_CYCLES = 5_000
 
 
-def board_design(memory_bytes: int, clock_hz: int, levelled: bool = False) -> Design:
-    """Return what the simulator of a board is built from; `levelled` where its memory has to be."""
+def board_design(memory_bytes: int, clock_hz: int, phy: str = "") -> Design:
+    """Return what the simulator of a board is built from; `phy` as of `Emulator`."""
     return Design("tq_hw.boards.gateware.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
-                  (memory_bytes, clock_hz, levelled) if levelled else (memory_bytes, clock_hz), link=True)
+                  (memory_bytes, clock_hz, *([1 + list(PHYS).index(phy)] if phy else [])), link=True)
 
 
 class BadLine:
@@ -66,7 +66,7 @@ class Emulator:
     config : of the accelerator
     memory_bytes, clock_hz : of the board
     faults : seed of a bad line both ways, None for a good one
-    levelled : the memory is a DDR3, which is levelled after each reset
+    phy : LiteDRAM's name of the PHY of a DDR3, which is levelled after each reset; "" for other memories
     memory : what the simulated one gives
     progress : told what is done while the simulator is built
 
@@ -76,12 +76,12 @@ class Emulator:
     """
 
     def __init__(self, config: Config, memory_bytes: int, clock_hz: int, *, faults: int | None = None,
-                 levelled: bool = False, memory: Memory = YARDSTICK, progress: Progress | None = None) -> None:
-        made = library(config, design=board_design(memory_bytes, clock_hz, levelled), progress=progress)
+                 phy: str = "", memory: Memory = YARDSTICK, progress: Progress | None = None) -> None:
+        made = library(config, design=board_design(memory_bytes, clock_hz, phy), progress=progress)
         self._bench = LinkBench(made, memory)
         self._bench.add_memory(0, memory_bytes)
-        self._levelled = levelled
-        if levelled:
+        self._levelled = bool(phy)
+        if phy:
             # The windows are drawn from what has gone on since power came.
             self._bench.exchange(b"", random.SystemRandom().randrange(1, _MOST_IDLE_CYCLES))
         self._resets = 0

@@ -12,12 +12,13 @@ from amaranth import Cat, ClockDomain, Elaboratable, Instance, Module, Mux, Sign
 from amaranth.hdl import ClockSignal, ResetSignal
 from verilated import RTL, to_verilog, verilate
 
-from tq_hw.boards.build.dram_core import core_description, generate_core
-from tq_hw.boards.catalog.arty_a7 import BOARD, DDR3
+from tq_hw.boards.build.build import dram_core
+from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.gateware.dram import control_ports
+from tq_hw.boards.gateware.emulated_dram import PHYS
 from tq_hw.boards.gateware.levelling import Leveller
 from tq_hw.boards.gateware.levelling_plan import plan_levelling
-from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, PhyModel
+from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, PhyModel, model_registers
 
 _PORT_INPUTS = ("arvalid", "awvalid", "wvalid", "rready", "bready")
 _SETTINGS = ("dly_sel", "rdly_dq_rst", "rdly_dq_inc", "rdly_dq_bitslip_rst", "rdly_dq_bitslip")
@@ -96,8 +97,14 @@ def test_controller_does_not_get_it_when_one_has_none(library: ctypes.CDLL) -> N
     assert found == {"end": 2, "windows": [(9, 9, 1), (0, 0, 0)], "good": 1, "init_done": 0, "init_error": 1}
 
 
-def test_model_has_the_shape_of_the_core() -> None:
+@pytest.mark.parametrize("name", ["arty_a7", "ecpix5_85f"])
+def test_models_have_the_shapes_of_the_cores(name: str) -> None:
     pytest.importorskip("litedram")
-    levelling = generate_core(core_description(DDR3, BOARD.device.name, 100_000_000)).levelling
-    assert levelling is not None
-    assert (levelling.lanes, levelling.delays, levelling.slips) == (2, ARTY_SHAPE.delays, ARTY_SHAPE.slips)
+    board = BOARDS[name]
+    memory: Any = board.memories[0]
+    core, shape = dram_core(board, memory), PHYS[memory.phy].shape
+    assert core is not None and core.levelling is not None
+    registers = dict.fromkeys(model_registers(shape), 0)
+    planned = plan_levelling((), registers, shape)
+    assert (core.levelling.lanes, core.levelling.delays, core.levelling.slips, len(core.levelling.point)) == (
+        shape.lanes, shape.delays, shape.slips, len(planned.point))

@@ -208,12 +208,12 @@ def test_an_unknown_board_is_named(tq: Any, files: Path, command: str) -> None:
     assert outcome.err.startswith("tq-hw: no board 'ulx3s': expected one of ")
 
 
-@pytest.mark.parametrize(("options", "memory", "levelled"), [
-    (("arty_a7",), Memory(30, 7.75), True), (("ecpix5_85f",), Memory(30, 5.14), True),
-    (("arty_a7", "--memory", "block RAM"), Memory(6, 7.53), False), (("ulx3s_85f",), Memory(30, 1.61), False),
-    (("ulx3s_85f", "--latency", "9"), Memory(9, 1.61), False)])
+@pytest.mark.parametrize(("options", "memory", "phy"), [
+    (("arty_a7",), Memory(30, 7.75), "A7DDRPHY"), (("ecpix5_85f",), Memory(30, 5.14), "ECP5DDRPHY"),
+    (("arty_a7", "--memory", "block RAM"), Memory(6, 7.53), ""), (("ulx3s_85f",), Memory(30, 1.61), ""),
+    (("ulx3s_85f", "--latency", "9"), Memory(9, 1.61), "")])
 def test_emulated_memory_is_the_boards(tq: Any, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...],
-                                       memory: Memory, levelled: bool) -> None:
+                                       memory: Memory, phy: str) -> None:
     seen: dict[str, Any] = {}
 
     def record(*_arguments: Any, **keywords: Any) -> None:
@@ -223,7 +223,7 @@ def test_emulated_memory_is_the_boards(tq: Any, monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setattr("tq_hw.cli.commands.emulate.Emulator", record)
     outcome = tq("emulate", "--board", *options)
     assert (outcome.code, outcome.err) == (2, "tq-hw: enough\n")
-    assert (seen["memory"], seen["levelled"]) == (memory, levelled)
+    assert (seen["memory"], seen["phy"]) == (memory, phy)
 
 
 @pytest.mark.parametrize(("board", "memory"), [("arty_a7", Memory(30, 7.75)), ("ulx3s_85f", Memory(30, 1.61))])
