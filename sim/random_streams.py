@@ -81,13 +81,16 @@ class _Maker:
                        outputs=(Port("memory", "uint8", (size,), 0.0, 0, 0, size),))
 
     def _define(self) -> None:
-        """Write every vector register and table entry: undefined values that saturate look like defined ones."""
-        slots = self.config.vector_register_words // self.config.beats_per_word
-        for register in range(8):
-            self.assembler.uop(register, {"a_source": Source.STREAM, "d_register": register})
-        self._run(Unit.VECTOR, {"cols": slots, "out_blocks": 1, "slots": slots, "tile_slots": slots,
+        """Write every vector register and table entry: undefined values that saturate look like defined ones.
+
+        One run goes on through all registers, for their words need not be a multiple of a slot's.
+        """
+        slots = self.config.vector_words // self.config.beats_per_word
+        cols = min(slots, _INPUT_WORDS - 3)  # an int32 slot has up to four words
+        self.assembler.uop(0, {"a_source": Source.STREAM})
+        self._run(Unit.VECTOR, {"cols": cols, "out_blocks": 1, "slots": slots, "tile_slots": slots,
                                 "chunk_slots": slots, "repeat1": 1, "repeat2": 1, "a_type": 2, "a_col_step": 1,
-                                "last": 7, "body_first": 8, "body_last": 7})
+                                "body_first": 1})
         step = self.config.word_bytes // 4 * 128
         for first in range(0, 512, step):
             self._run(Unit.VECTOR, {"kind": VectorKind.LOAD_TABLE, "slots": min(step, 512 - first), "a_base": 30,

@@ -6,6 +6,7 @@ import pytest
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.memory import Memory
 from tq_hw.sim.executor import execute
+from tq_hw.sim.executor.core import Executor
 from tq_hw.sim.random_streams import random_program
 from tq_hw.sim.rtl.simulate import simulate
 
@@ -17,6 +18,9 @@ ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
 OPTIONS = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2, acc_open=2)
 OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
 PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2)
+#: Beats of a word that are no divisor of a register's words: 10 of 16; registers of more slots than there are inputs.
+UNEVEN = Config("r32c3", 32, 3, 3, 16 << 10, acc_words=16, vector_words=128)
+LONG = Config("r4c2", 4, 2, 2, 2048, acc_words=16, vector_words=4096)
 
 
 def defined(program) -> tuple[np.ndarray, np.ndarray]:
@@ -25,7 +29,20 @@ def defined(program) -> tuple[np.ndarray, np.ndarray]:
     return runs[0], np.logical_and.reduce([run == runs[0] for run in runs])
 
 
-@pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, OPTIONS, OPEN], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, UNEVEN, LONG], ids=lambda config: config.name)
+def test_registers_and_tables_begin_defined(config):
+    """All register words that a slot may lie in: what is undefined may saturate, and look like what is defined."""
+    machines = []
+    for seed in (1, 2):
+        executor = Executor(random_program(config, 3, operations=0), seed=seed)
+        executor.run([])
+        machines.append(executor.machine)
+    words = config.vector_words // config.beats_per_word * config.beats_per_word
+    assert (machines[0].registers[:words] == machines[1].registers[:words]).all()
+    assert (machines[0].table == machines[1].table).all()
+
+
+@pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, OPTIONS, OPEN, UNEVEN, LONG], ids=lambda each: each.name)
 def test_order_of_units_does_not_matter(config):
     shares = [defined(random_program(config, seed))[1].mean() for seed in range(4)]
     assert min(shares) > 0.5
