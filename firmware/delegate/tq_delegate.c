@@ -25,16 +25,18 @@ void tflite_plugin_destroy_delegate(TfLiteDelegate *delegate);
 typedef struct device {
     TfLiteDelegate delegate;
     tq_port port;
-    uint32_t used_bytes; /* of the memory, by all kernels */
     uint32_t most_cycles;
+    struct kernel *loaded; /* those with a place in its memory, in the order of their places */
 } device;
 
 typedef struct kernel {
     device *on;
+    struct kernel *next;
+    uint32_t place, end; /* bytes of the device's memory, while it is loaded */
+    int is_loaded;
     tq_model model;
     const void *file;
     size_t file_bytes;
-    uint32_t place; /* in the device's memory, TQ_ALIGN - 1 until it has one */
     const TfLiteIntArray *inputs, *outputs;
     void *stored; /* the integers of one float32 input or output */
 } kernel;
@@ -55,6 +57,41 @@ static uint32_t word(const void *file, uint32_t offset)
 {
     const uint8_t *bytes = (const uint8_t *)file + offset;
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
+}
+
+/* Give back the place of a kernel that has one. */
+static void unload(kernel *one)
+{
+    if (!one->is_loaded)
+        return;
+    kernel **link = &one->on->loaded;
+    while (*link != one)
+        link = &(*link)->next;
+    *link = one->next;
+    one->is_loaded = 0;
+}
+
+/* Open a program in the first gap between others that has room for it. */
+static tq_status load(kernel *one)
+{
+    const tq_port *port = &one->on->port;
+    uint32_t place = 0;
+    for (kernel **link = &one->on->loaded;; link = &(*link)->next) {
+        const uint32_t end = *link ? (*link)->place : port->memory_bytes & ~(TQ_ALIGN - 1u);
+        const tq_status status =
+            tq_open(&one->model, &port->bus, one->file, one->file_bytes, port->memory + place, end - place);
+        if (status == TQ_OK) {
+            one->place = place;
+            one->end = (one->model.bases[2] - port->memory + word(one->file, TQ_FILE_STATE_BYTES) + TQ_ALIGN - 1u)
+                       & ~(TQ_ALIGN - 1u);
+            one->next = *link;
+            one->is_loaded = 1;
+            *link = one;
+        }
+        if (status != TQ_NO_MEMORY || !*link)
+            return status;
+        place = (*link)->end;
+    }
 }
 
 static uint32_t elements(const tq_tensor *tensor)
@@ -82,7 +119,6 @@ static void *kernel_init(TfLiteContext *context, const char *buffer, size_t leng
     one->file_bytes = (size_t)node->custom_initial_data_size;
     one->inputs = node->inputs;
     one->outputs = node->outputs;
-    one->place = TQ_ALIGN - 1u;
     return one;
 }
 
@@ -90,22 +126,36 @@ static void kernel_free(TfLiteContext *context, void *buffer)
 {
     kernel *one = buffer;
     (void)context;
-    if (one)
+    if (one) {
+        unload(one);
         free(one->stored);
+    }
     free(one);
 }
 
-/* A tensor of the model: what the operator's own one has, float32 where the program's is stored in integers. */
+static int is_like(const TfLiteTensor *found, const tq_tensor *expected)
+{
+    /* By TQ_DTYPE_... */
+    static const TfLiteType types[] = {kTfLiteInt8,  kTfLiteUInt8,   kTfLiteInt16, kTfLiteInt32,
+                                       kTfLiteInt64, kTfLiteFloat32, kTfLiteBool};
+    if (found->type != (expected->edge == TQ_EDGE_NONE ? types[expected->dtype] : kTfLiteFloat32) || !found->dims
+        || found->dims->size != (int)expected->rank)
+        return 0;
+    for (uint32_t axis = 0; axis < expected->rank; axis++)
+        if (found->dims->data[axis] < 0 || (uint32_t)found->dims->data[axis] != expected->shape[axis])
+            return 0;
+    return 1;
+}
+
+/* Hold a tensor of the model against the program's, which is stored in integers where the model's is float32. */
 static TfLiteStatus check_tensor(TfLiteContext *context, int index, const tq_tensor *expected, size_t *stored_bytes)
 {
-    const int has_edge = expected->edge != TQ_EDGE_NONE;
-    const TfLiteTensor *found = &context->tensors[index];
-    const size_t wanted = has_edge ? sizeof(float) * elements(expected) : expected->bytes;
-    if (found->bytes != wanted || (has_edge && found->type != kTfLiteFloat32)) {
-        TF_LITE_KERNEL_LOG(context, "tq-hw: tensor %s is not that of the program", expected->name);
+    if (index < 0 || !is_like(&context->tensors[index], expected)) {
+        TF_LITE_KERNEL_LOG(context, "tq-hw: tensor %s is not that of the program: its type and its shape are fixed",
+                           expected->name);
         return kTfLiteError;
     }
-    if (has_edge && expected->bytes > *stored_bytes)
+    if (expected->edge != TQ_EDGE_NONE && expected->bytes > *stored_bytes)
         *stored_bytes = expected->bytes;
     return kTfLiteOk;
 }
@@ -116,18 +166,9 @@ static TfLiteStatus kernel_prepare(TfLiteContext *context, TfLiteNode *node)
     size_t stored_bytes = 0;
     if (!one)
         return kTfLiteError;
-    tq_model *model = &one->model;
-    device *on = one->on;
-    const int is_new = one->place % TQ_ALIGN != 0;
-    const uint32_t place = is_new ? on->used_bytes : one->place;
-    TF_LITE_ENSURE_STATUS(check(context, one, tq_open(model, &on->port.bus, one->file, one->file_bytes,
-                                                      on->port.memory + place, on->port.memory_bytes - place)));
-    if (is_new) {
-        const uint32_t end = model->bases[2] - on->port.memory + word(one->file, TQ_FILE_STATE_BYTES);
-        one->place = place;
-        on->used_bytes = end > on->port.memory_bytes - TQ_ALIGN ? on->port.memory_bytes
-                                                                : (end + TQ_ALIGN - 1u) / TQ_ALIGN * TQ_ALIGN;
-    }
+    const tq_model *model = &one->model;
+    unload(one);
+    TF_LITE_ENSURE_STATUS(check(context, one, load(one)));
     TF_LITE_ENSURE_EQ(context, one->inputs->size, (int)model->input_count);
     TF_LITE_ENSURE_EQ(context, one->outputs->size, (int)model->output_count);
     for (uint32_t i = 0; i < model->input_count; i++)
@@ -137,6 +178,14 @@ static TfLiteStatus kernel_prepare(TfLiteContext *context, TfLiteNode *node)
     free(one->stored);
     one->stored = stored_bytes ? malloc(stored_bytes) : NULL;
     return stored_bytes && !one->stored ? kTfLiteError : kTfLiteOk;
+}
+
+static int has(const TfLiteIntArray *all, int index)
+{
+    for (int at = 0; at < all->size; at++)
+        if (all->data[at] == index)
+            return 1;
+    return 0;
 }
 
 static TfLiteStatus kernel_invoke(TfLiteContext *context, TfLiteNode *node)
@@ -157,6 +206,9 @@ static TfLiteStatus kernel_invoke(TfLiteContext *context, TfLiteNode *node)
     TF_LITE_ENSURE_STATUS(check(context, one, tq_run(model, one->on->most_cycles)));
     for (uint32_t i = 0; i < model->output_count; i++) {
         const tq_tensor *tensor = &model->outputs[i];
+        /* What nobody reads has no memory. */
+        if (!has(node->outputs, one->outputs->data[i]))
+            continue;
         TfLiteTensor *outer = &context->tensors[one->outputs->data[i]];
         const int has_edge = tensor->edge != TQ_EDGE_NONE;
         void *bytes = has_edge ? one->stored : (void *)outer->data.raw;
@@ -196,63 +248,13 @@ static TfLiteStatus prepare(TfLiteContext *context, TfLiteDelegate *delegate)
     return status;
 }
 
-static const char *option(const char *const *keys, const char *const *values, size_t count, const char *name)
-{
-    for (size_t at = 0; at < count; at++)
-        if (!strcmp(keys[at], name))
-            return values[at];
-    return NULL;
-}
-
-static int is_known(const char *key)
-{
-    static const char *const known[] = {"port", "baud", "uio", "udmabuf", "seconds"};
-    for (size_t at = 0; at < sizeof known / sizeof known[0]; at++)
-        if (!strcmp(key, known[at]))
-            return 1;
-    return 0;
-}
-
-/* A whole number above 0 of an option, or of what stands for one that is absent; 0 for anything else. */
-static unsigned long number(const char *text, unsigned long absent)
-{
-    char *end = NULL;
-    const unsigned long found = text ? strtoul(text, &end, 10) : absent;
-    return text && (*end || text[0] == '-') ? 0 : found;
-}
-
-static int open_port(device *one, const char *const *keys, const char *const *values, size_t count, char *why,
-                     size_t why_bytes)
-{
-    const char *path = option(keys, values, count, "port"), *uio = option(keys, values, count, "uio");
-    const char *buffer = option(keys, values, count, "udmabuf");
-    const unsigned long baud = number(option(keys, values, count, "baud"), 1000000);
-    const unsigned long seconds = number(option(keys, values, count, "seconds"), 60);
-    for (size_t at = 0; at < count; at++)
-        if (!is_known(keys[at])) {
-            snprintf(why, why_bytes, "there is no option %s; options are port, baud, uio, udmabuf and seconds", keys[at]);
-            return -1;
-        }
-    if ((path != NULL) == (uio != NULL) || !baud || !seconds) {
-        snprintf(why, why_bytes, "%s", !baud || !seconds ? "baud and seconds are whole numbers above 0"
-                                                         : "name port, or uio, and not both");
-        return -1;
-    }
-    if (path ? tq_port_serial(&one->port, path, baud, why, why_bytes)
-             : tq_port_uio(&one->port, uio, buffer ? buffer : "/dev/udmabuf0", why, why_bytes))
-        return -1;
-    const uint64_t cycles = (uint64_t)seconds * one->port.clock_hz;
-    one->most_cycles = !cycles || seconds > 0xffffffffu || cycles > 0xffffffffu ? 0xffffffffu : (uint32_t)cycles;
-    return 0;
-}
-
 EXPORT TfLiteDelegate *tflite_plugin_create_delegate(const char *const *keys, const char *const *values, size_t count,
                                                      void (*report_error)(const char *))
 {
     char why[TQ_PATH_BYTES + 128u], message[sizeof why + 8u];
     device *one = calloc(1, sizeof *one);
     snprintf(why, sizeof why, "there is no memory");
-    if (!one || open_port(one, keys, values, count, why, sizeof why)) {
+    if (!one || tq_port_open(&one->port, keys, values, count, &one->most_cycles, why, sizeof why)) {
         snprintf(message, sizeof message, "tq-hw: %s", why);
         if (report_error)
             report_error(message);
@@ -270,6 +272,8 @@ EXPORT void tflite_plugin_destroy_delegate(TfLiteDelegate *delegate)
 {
     if (delegate) {
         device *one = delegate->data_;
+        while (one->loaded)
+            unload(one->loaded);
         tq_port_close(&one->port);
         free(one);
     }

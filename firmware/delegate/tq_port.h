@@ -27,6 +27,9 @@ typedef struct tq_port {
     void *page;
 } tq_port;
 
+/* Open what options name: see tq_delegate.c. `most_cycles` are those of a run. 0, or -1 and why. */
+int tq_port_open(tq_port *port, const char *const *keys, const char *const *values, size_t count, uint32_t *most_cycles,
+                 char *why, size_t why_bytes);
 /* Open a board's serial port, or the terminal of `tq-hw emulate`, and begin a session. 0, or -1 and why. */
 int tq_port_serial(tq_port *port, const char *path, unsigned long baud, char *why, size_t why_bytes);
 /* Open an accelerator at a UIO device with the memory of a u-dma-buf. 0, or -1 and why. */

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +18,8 @@ from tq_hw.compiler.partition import partition
 from tq_hw.isa.config import load_config
 from tq_hw.model.cut import compact
 from tq_hw.model.graph import Model
+from tq_hw.model.mixed import is_accelerated
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.typical import typical
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -68,19 +72,94 @@ def runs(interpreter: "litert.Interpreter", count: int) -> list[list[np.ndarray]
     return found
 
 
+def mixed(model: Model) -> bytes:
+    return write_model(compact(partition(parse_model(write_model(model), "m", rules=False), TINY).model))
+
+
+def by_litert(model: Model, count: int) -> list[list[np.ndarray]]:
+    return runs(litert.Interpreter(model_content=write_model(model),
+                                   experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF), count)
+
+
 @needs_headers
 @pytest.mark.parametrize("model", [topk_head(), float_middle(), parse_model(write_model(typical("SVDF")), "state")],
                          ids=["head", "two parts", "state"])
 def test_a_model_on_an_emulated_board(library: str, port: str, model: Model) -> None:
     """Every output equals the whole model's in LiteRT's reference kernels; a state goes on."""
-    made = write_model(compact(partition(parse_model(write_model(model), "m", rules=False), TINY).model))
     delegate = litert.load_delegate(library, {"port": port})
-    found = runs(litert.Interpreter(model_content=made, experimental_delegates=[delegate]), 3)
-    wanted = runs(litert.Interpreter(model_content=write_model(model),
-                                     experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF), 3)
-    for outputs, expected in zip(found, wanted, strict=True):
+    found = runs(litert.Interpreter(model_content=mixed(model), experimental_delegates=[delegate]), 3)
+    for outputs, expected in zip(found, by_litert(model, 3), strict=True):
         for output, right in zip(outputs, expected, strict=True):
             np.testing.assert_array_equal(output, right, strict=True)
+
+
+@needs_headers
+def test_one_delegate_for_many_interpreters(library: str, port: str) -> None:
+    """The memory of an interpreter that is gone goes to the next ones, whatever is open besides."""
+    models = [float_middle(), topk_head()]
+    files = [mixed(model) for model in models]
+    delegate = litert.load_delegate(library, {"port": port})
+    wanted = [by_litert(model, 1) for model in models]
+    kept = litert.Interpreter(model_content=files[0], experimental_delegates=[delegate])
+    for number in range(24):
+        # The new one is made before the old one goes.
+        interpreter = litert.Interpreter(model_content=files[number % 2], experimental_delegates=[delegate])
+        for one, expected in ((interpreter, wanted[number % 2]), (kept, wanted[0])) if number % 8 < 2 else ():
+            np.testing.assert_equal(runs(one, 1), expected)
+        interpreter.allocate_tensors()
+
+
+@needs_headers
+@pytest.mark.parametrize("shape", [[1, 4, 5, 3], [2, 5, 4, 3], [1, 60]])
+def test_another_shape_is_refused(library: str, port: str, shape: list[int]) -> None:
+    """Also one of as many bytes; the model's own shape works again."""
+    delegate = litert.load_delegate(library, {"port": port})
+    interpreter = litert.Interpreter(model_content=mixed(topk_head()), experimental_delegates=[delegate])
+    first = runs(interpreter, 1)
+    index = interpreter.get_input_details()[0]["index"]
+    interpreter.resize_tensor_input(index, shape)
+    with pytest.raises(RuntimeError, match="tensor image is not that of the program: its type and its shape are fixed"):
+        interpreter.allocate_tensors()
+    interpreter.resize_tensor_input(index, [1, 5, 4, 3])
+    np.testing.assert_equal(runs(interpreter, 1), first)
+
+
+def unread() -> Model:
+    """Of two halves only one is read."""
+    b = ModelBuilder("unread")
+    halves = b.add_many("SPLIT", [b.constant(np.array(1, np.int32)), b.input((1, 8), scale=0.1)], 2)
+    return b.model(b.add("LOGISTIC", [halves[0]]))
+
+
+def with_operator(data: bytes, **changes: Any) -> bytes:
+    """Return a mixed model with the accelerated operator changed."""
+    model = parse_model(data, "m", rules=False)
+    operators = [replace(op, **changes) if is_accelerated(op) else op for op in model.main.operators]
+    return write_model(replace(model, subgraphs=(replace(model.main, operators=tuple(operators)),)))
+
+
+@needs_headers
+def test_a_result_that_nobody_reads(library: str, port: str) -> None:
+    """It has no memory in LiteRT."""
+    whole = partition(parse_model(write_model(unread()), "m", rules=False), TINY).model
+    delegate = litert.load_delegate(library, {"port": port})
+    found = runs(litert.Interpreter(model_content=write_model(compact(whole)), experimental_delegates=[delegate]), 2)
+    assert len(whole.main.operators[0].outputs) == 2
+    np.testing.assert_equal(found, by_litert(unread(), 2))
+
+
+@needs_headers
+@pytest.mark.parametrize(("changes", "message"), [
+    ({"inputs": (-1,)}, "tensor image is not that of the program"),
+    ({"custom_options": b""}, "tq-hw: "),
+    ({"custom_options": b"TQHM" * 40}, "tq-hw: "),
+])
+def test_a_damaged_operator_is_refused(library: str, port: str, changes: dict[str, Any], message: str) -> None:
+    delegate = litert.load_delegate(library, {"port": port})
+    interpreter = litert.Interpreter(model_content=with_operator(mixed(topk_head()), **changes),
+                                     experimental_delegates=[delegate])
+    with pytest.raises(RuntimeError, match=message):
+        interpreter.allocate_tensors()
 
 
 @needs_headers
