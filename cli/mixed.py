@@ -115,9 +115,21 @@ def mixed_bytes(model: Model) -> bytes:
 def wrapped(model: Model, program: Program) -> Model:
     """Return the mixed model of a model that is compiled whole."""
     main = model.main
-    only = Operator(0, ACCELERATED, main.inputs, main.outputs, custom_options=to_bytes(program))
-    tensors = tuple(replace(tensor, data=None) for tensor in main.tensors)
-    return replace(model, subgraphs=(replace(main, operators=(only,), tensors=tensors),))
+    tensors = [replace(tensor, data=None) for tensor in main.tensors]
+    outputs: list[int] = []
+    for index in main.outputs:
+        if index in outputs or index in main.inputs:
+            # An operator gives a tensor once, and none that the caller gives.
+            tensors.append(replace(tensors[index], index=len(tensors)))
+            index = tensors[-1].index
+        outputs.append(index)
+    given = dict(zip(main.outputs, outputs, strict=True))
+    only = Operator(0, ACCELERATED, main.inputs, tuple(outputs), custom_options=to_bytes(program))
+    signatures = tuple(each if each.subgraph else replace(
+        each, outputs={name: given.get(index, index) for name, index in each.outputs.items()})
+        for each in model.signatures)
+    return replace(model, signatures=signatures, subgraphs=(
+        replace(main, operators=(only,), tensors=tuple(tensors), outputs=tuple(outputs)),))
 
 
 def whole_model(path: str, source: Model, shapes: InputShapes | None,

@@ -10,6 +10,7 @@ from tq_hw.compiler.partition.pieces import find_pieces
 from tq_hw.compiler.rewrite.fold_constants import fold_constants
 from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
+from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
 
@@ -32,6 +33,8 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
     """Return lines about operators that are not taken, [] where a partition would be of no use."""
     try:
         model = read_model(path, rules=False, shapes=shapes)
+        if is_mixed(model):
+            return []
         model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
         pieces = find_pieces(model.under(profile), packs=True)
     except TqError:

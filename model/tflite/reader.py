@@ -14,6 +14,7 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
+from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.decided import decided
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
@@ -92,6 +93,8 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
         # Subgraphs whose operators were copied are called no more.
         model = enter(decided(model), "", name)
         model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
+        if rules and is_mixed(model):
+            raise ModelError(f"{name}: has accelerated parts already; `tq-hw sim` runs it")
         if rules:
             check_model(model, name)
     return model

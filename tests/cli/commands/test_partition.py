@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 from tests.sim.mixed.networks import NETWORKS, draw, float_middle, topk_head
+from tq_hw import Interpreter
 from tq_hw.cli import mixed
+from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.model.errors import ToolError
+from tq_hw.model.graph import Signature
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
@@ -66,6 +69,29 @@ def test_a_whole_model_may_be_one_operator(tq: Tq, tmp_path: Path) -> None:
     result = tq("sim", "out.tflite", "--engine", "executor")
     assert (result.code, result.err) == (0, "")
     assert "host         0 operators, 0.00 ms in LiteRT; 1 accelerated part" in result.out
+
+
+@pytest.mark.parametrize("outputs", ["yx", "yy", "xyxy"])
+def test_outputs_that_are_inputs_or_given_twice(tq: Tq, tmp_path: Path, outputs: str) -> None:
+    """The operator gives each of its tensors once, and none that the caller gives."""
+    b = ModelBuilder("odd")
+    x = b.input((1, 8), scale=0.1)
+    y = b.add("LOGISTIC", [x])
+    model = b.model(*[{"x": x, "y": y}[name] for name in outputs])
+    signature = Signature("s", 0, {"in": x}, {"last": model.main.outputs[-1]})
+    (tmp_path / "odd.tflite").write_bytes(write_model(replace(model, signatures=(signature,))))
+    assert tq("compile", "odd.tflite", "--config", "tiny", "-o", "out.tflite").code == 0
+    (given,), = draw_inputs(model, 1, 3)
+    np.savez("in.npz", input_0=given)
+    result = tq("sim", "out.tflite", "--engine", "executor", "--inputs", "in.npz", "--outputs", "out.npz")
+    assert (result.code, result.err) == (0, "")
+    wanted = run_litert("odd.tflite", [given])
+    with np.load("out.npz") as found:
+        for position, array in enumerate(wanted):
+            np.testing.assert_array_equal(found[f"output_{position}"], array)
+    interpreter = Interpreter("out.tflite")
+    interpreter.allocate_tensors()
+    np.testing.assert_array_equal(interpreter.get_signature_runner("s")(**{"in": given})["last"], wanted[-1])
 
 
 def test_verify_holds_it_against_the_whole_model(tq: Tq, tmp_path: Path) -> None:
@@ -140,6 +166,11 @@ def test_an_operator_without_inputs_is_named(tq: Tq, tmp_path: Path) -> None:
     (("verify", "tq.tflite"), "tq.tflite: expected a whole model, found one with accelerated parts; `tq-hw sim` runs "
      "it"),
     (("compile", "--partition", "tq.tflite"), "tq.tflite: has accelerated parts already; `tq-hw sim` runs it"),
+    (("compile", "tq.tflite"), "tq.tflite: has accelerated parts already; `tq-hw sim` runs it"),
+    (("compile", "tq.tflite", "--fit", "ulx3s_85f"), "tq.tflite: has accelerated parts already; `tq-hw sim` runs it"),
+    (("build", "--board", "ulx3s_85f", "--model", "tq.tflite"), "tq.tflite: has accelerated parts already; `tq-hw sim` "
+     "runs it"),
+    (("explore", "tq.tflite", "--board", "ulx3s_85f"), "tq.tflite: has accelerated parts already; `tq-hw sim` runs it"),
     (("sim", "tq.tflite", "--config", "n8"), "tq.tflite: is compiled for configuration 'tiny', not for 'n8'; compile "
      "it again or leave --config out"),
     (("sim", "tq.tflite", "--batch", "2"), "tq.tflite: the shapes of a file with accelerated parts are fixed; give "
