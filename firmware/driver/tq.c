@@ -167,14 +167,28 @@ static tq_status check_device(const tq_bus *bus, const uint8_t *file)
     return status;
 }
 
+static tq_status write_state(const tq_model *model, const tq_bus *bus)
+{
+    const uint32_t bytes = field(model->file, TQ_FILE_STATE_BYTES);
+    if (bytes == 0)
+        return TQ_OK;
+    return bus->write(bus->context, TQ_MEMORY, model->bases[TQ_REGION_STATE],
+                      model->file + field(model->file, TQ_FILE_STATE_OFFSET), bytes);
+}
+
 tq_status tq_open(tq_model *model, const tq_bus *bus, const void *file, size_t file_bytes, uint32_t memory,
                   uint32_t memory_bytes)
 {
     tq_status status;
     const uint8_t *record;
-    if (model == NULL || bus == NULL || file == NULL || memory % TQ_ALIGN != 0 || memory + memory_bytes < memory)
+    if (model == NULL)
         return TQ_BAD_ARGUMENT;
-    model->bus = bus;
+    /* A model that does not open has no bus. */
+    model->bus = NULL;
+    /* Memory may end where addresses do. */
+    if (bus == NULL || file == NULL || memory % TQ_ALIGN != 0
+        || (memory_bytes > 0 && memory + (memory_bytes - 1u) < memory))
+        return TQ_BAD_ARGUMENT;
     model->file = file;
     model->error_code = model->error_unit = model->error_index = 0;
     model->input_count = model->output_count = 0;
@@ -198,35 +212,40 @@ tq_status tq_open(tq_model *model, const tq_bus *bus, const void *file, size_t f
     if (status == TQ_OK)
         status = bus->write(bus->context, TQ_MEMORY, model->bases[0], model->file + field(file, TQ_FILE_IMAGE_OFFSET),
                             field(file, TQ_FILE_IMAGE_BYTES));
-    return status == TQ_OK ? tq_reset_state(model) : status;
+    if (status == TQ_OK)
+        status = write_state(model, bus);
+    if (status == TQ_OK)
+        model->bus = bus;
+    return status;
+}
+
+static int is_open(const tq_model *model)
+{
+    return model != NULL && model->bus != NULL;
 }
 
 tq_status tq_reset_state(const tq_model *model)
 {
-    const uint32_t bytes = field(model->file, TQ_FILE_STATE_BYTES);
-    if (bytes == 0)
-        return TQ_OK;
-    return model->bus->write(model->bus->context, TQ_MEMORY, model->bases[TQ_REGION_STATE],
-                             model->file + field(model->file, TQ_FILE_STATE_OFFSET), bytes);
+    return is_open(model) ? write_state(model, model->bus) : TQ_BAD_ARGUMENT;
 }
 
 tq_status tq_write(const tq_model *model, const tq_tensor *tensor, const void *data, uint32_t bytes)
 {
-    if (model == NULL || tensor == NULL || data == NULL || bytes != tensor->bytes)
+    if (!is_open(model) || tensor == NULL || data == NULL || bytes != tensor->bytes)
         return TQ_BAD_ARGUMENT;
     return model->bus->write(model->bus->context, TQ_MEMORY, tensor->address, data, bytes);
 }
 
 tq_status tq_read(const tq_model *model, const tq_tensor *tensor, void *data, uint32_t bytes)
 {
-    if (model == NULL || tensor == NULL || data == NULL || bytes != tensor->bytes)
+    if (!is_open(model) || tensor == NULL || data == NULL || bytes != tensor->bytes)
         return TQ_BAD_ARGUMENT;
     return model->bus->read(model->bus->context, TQ_MEMORY, tensor->address, data, bytes);
 }
 
 tq_status tq_counter(const tq_model *model, uint32_t offset, uint32_t *value)
 {
-    if (model == NULL || value == NULL || offset % 4u != 0)
+    if (!is_open(model) || value == NULL || offset % 4u != 0)
         return TQ_BAD_ARGUMENT;
     return read_register(model->bus, offset, value);
 }
@@ -256,7 +275,7 @@ tq_status tq_run(tq_model *model, uint32_t most_cycles)
 {
     tq_status status;
     uint32_t end = 0;
-    if (model == NULL)
+    if (!is_open(model))
         return TQ_BAD_ARGUMENT;
     status = write_register(model->bus, TQ_REG_COMMAND_OFFSET, field(model->file, TQ_FILE_COMMAND_OFFSET));
     if (status == TQ_OK)

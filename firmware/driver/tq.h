@@ -7,6 +7,10 @@
 
 #include "tq_layout.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Inputs and outputs of one model; a model with more needs a build with a larger number. */
 #ifndef TQ_MOST_TENSORS
 #define TQ_MOST_TENSORS 8u
@@ -65,7 +69,7 @@ typedef struct tq_tensor {
 
 /* An open model. Everything is for reading; the file and the bus must stay as long as it is used. */
 typedef struct tq_model {
-    const tq_bus *bus;
+    const tq_bus *bus; /* NULL where tq_open failed: then calls return TQ_BAD_ARGUMENT */
     const uint8_t *file;
     tq_tensor tensors[TQ_MOST_TENSORS]; /* inputs first */
     tq_tensor *inputs, *outputs;
@@ -105,5 +109,9 @@ tq_bus tq_mmio_bus(tq_mmio *mmio);
 
 /* CRC-32 of compiled files and of the link; begin with 0. */
 uint32_t tq_crc32(uint32_t crc, const void *data, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* TQ_H */

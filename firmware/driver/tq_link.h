@@ -5,6 +5,10 @@
 #include "tq.h"
 #include "tq_link_layout.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* How often a request is sent before the board is given up, how long a byte of an answer may take, and how many answers
  * to earlier requests may come before it each time. */
 #ifndef TQ_LINK_ATTEMPTS
@@ -39,5 +43,9 @@ typedef struct tq_link {
 tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session);
 /* The bus behind an open link, for tq_open. */
 tq_bus tq_link_bus(tq_link *link);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* TQ_LINK_H */

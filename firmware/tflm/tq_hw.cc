@@ -43,15 +43,11 @@ uint32_t Elements(const tq_tensor& tensor) {
   return count;
 }
 
-/* What the operator's own tensor has: float32 where the program's is stored in integers. */
-size_t OuterBytes(const tq_tensor& tensor) {
-  return tensor.edge == TQ_EDGE_NONE ? tensor.bytes : sizeof(float) * Elements(tensor);
-}
-
 void* Init(TfLiteContext* context, const char* buffer, size_t length) {
   void* memory = context->AllocatePersistentBuffer(context, sizeof(OpData));
   if (memory != nullptr) {
     OpData* data = static_cast<OpData*>(memory);
+    data->model.bus = nullptr;
     data->file = buffer;
     data->file_bytes = length;
     data->stored = -1;
@@ -59,10 +55,25 @@ void* Init(TfLiteContext* context, const char* buffer, size_t length) {
   return memory;
 }
 
-TfLiteStatus CheckTensor(TfLiteTensor* found, const tq_tensor& expected, bool* has_edge) {
-  if (found == nullptr || found->bytes != OuterBytes(expected) ||
-      (expected.edge != TQ_EDGE_NONE && found->type != kTfLiteFloat32)) {
-    MicroPrintf("tq-hw: tensor %s is not that of the program", expected.name);
+bool IsLike(const TfLiteTensor& found, const tq_tensor& expected) {
+  /* By TQ_DTYPE_... */
+  static const TfLiteType types[] = {kTfLiteInt8,  kTfLiteUInt8,   kTfLiteInt16, kTfLiteInt32,
+                                     kTfLiteInt64, kTfLiteFloat32, kTfLiteBool};
+  if (found.type != (expected.edge == TQ_EDGE_NONE ? types[expected.dtype] : kTfLiteFloat32) ||
+      found.dims == nullptr || found.dims->size != static_cast<int>(expected.rank)) {
+    return false;
+  }
+  for (uint32_t axis = 0; axis < expected.rank; axis++) {
+    if (found.dims->data[axis] < 0 || static_cast<uint32_t>(found.dims->data[axis]) != expected.shape[axis]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+TfLiteStatus CheckTensor(const TfLiteTensor* found, const tq_tensor& expected, bool* has_edge) {
+  if (found == nullptr || !IsLike(*found, expected)) {
+    MicroPrintf("tq-hw: tensor %s is not that of the program: its type and its shape are fixed", expected.name);
     return kTfLiteError;
   }
   *has_edge = *has_edge || expected.edge != TQ_EDGE_NONE;
@@ -77,11 +88,12 @@ TfLiteStatus Prepare(TfLiteContext* context, TfLiteNode* node) {
     return kTfLiteError;
   }
   tq_model* model = &data->model;
+  const uint32_t memory_bytes = device->memory_bytes / TQ_ALIGN * TQ_ALIGN;
   TF_LITE_ENSURE_STATUS(Check(tq_open(model, device->bus, data->file, data->file_bytes, device->memory + used_bytes,
-                                      device->memory_bytes - used_bytes)));
+                                      memory_bytes - used_bytes)));
   data->most_cycles = device->most_cycles;
   const uint32_t end = model->bases[2] - device->memory + Word(data->file, TQ_FILE_STATE_BYTES);
-  used_bytes = end > device->memory_bytes - TQ_ALIGN ? device->memory_bytes : (end + TQ_ALIGN - 1u) / TQ_ALIGN * TQ_ALIGN;
+  used_bytes = (end + TQ_ALIGN - 1u) / TQ_ALIGN * TQ_ALIGN;
 
   TF_LITE_ENSURE_EQ(context, static_cast<uint32_t>(node->inputs->size), model->input_count);
   TF_LITE_ENSURE_EQ(context, static_cast<uint32_t>(node->outputs->size), model->output_count);
@@ -138,10 +150,13 @@ TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 
-/* The interpreter's variables are set back: so is the state of the program. */
+/* The interpreter's variables are set back: so is the state of the program, if there is one. */
 void Reset(TfLiteContext* context, void* buffer) {
   (void)context;
-  (void)Check(tq_reset_state(&static_cast<OpData*>(buffer)->model));
+  OpData* data = static_cast<OpData*>(buffer);
+  if (data != nullptr && data->model.bus != nullptr) {
+    (void)Check(tq_reset_state(&data->model));
+  }
 }
 
 }  // namespace

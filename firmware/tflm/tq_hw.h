@@ -11,9 +11,7 @@
 #include "tensorflow/lite/c/common.h"
 #include "tensorflow/lite/micro/micro_common.h"
 
-extern "C" {
 #include "tq.h"
-}
 
 namespace tflite {
 

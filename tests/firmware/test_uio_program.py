@@ -15,6 +15,7 @@ from tq_hw.isa.config import PRESETS
 from tq_hw.isa.control import Status
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.typical import typical
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import edges
@@ -91,6 +92,32 @@ def test_the_verilated_accelerator(tmp_path: Path, fake: FakeUio, program: Progr
         on_rtl(fake, bench)
         with fake:
             check(tmp_path, fake, program, 2)
+
+
+def test_inputs_of_another_size_are_refused(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+    build(tmp_path, fake)
+    size = sum(port.size_bytes for port in program.inputs)
+    (tmp_path / "model.tqm").write_bytes(to_bytes(program))
+    with fake:
+        for given, message in ((size - 1, f"in.bin: too short for input {program.inputs[-1].name}\n"),
+                               (size + 1, f"in.bin: has {size + 1} bytes, the model's inputs {size}\n")):
+            (tmp_path / "in.bin").write_bytes(bytes(given))
+            done = subprocess.run([tmp_path / "npu_run", "model.tqm", "in.bin", "out.bin", fake.uio, fake.buffer],
+                                  cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+            assert (done.returncode, done.stderr) == (2, message)
+            assert not (tmp_path / "out.bin").exists()
+
+
+def test_a_full_disk_is_told(tmp_path: Path) -> None:
+    """Also for outputs that are larger than a buffer of the C library."""
+    b = ModelBuilder("large")
+    program = compiled(b.build(b.add("LOGISTIC", [b.input((1, 9000), scale=0.1)])), "large")
+    fake = FakeUio(tmp_path, program)
+    build(tmp_path, fake)
+    (tmp_path / "out.bin").symlink_to("/dev/full")
+    with fake:
+        done = run(tmp_path, fake, program, 0)
+    assert (done.returncode, done.stderr) == (5, "out.bin: No space left on device\n")
 
 
 def test_what_is_not_there_is_named(tmp_path: Path, fake: FakeUio, program: Program) -> None:
