@@ -76,6 +76,18 @@ def in_parts(model: Model, starts: Sequence[int]) -> bytes:
     return write_model(Model(model.name, (replace(main, tensors=tensors, operators=tuple(operators)),)))
 
 
+def allocated(tflm: ctypes.CDLL, data: bytes) -> bool:
+    """Return whether a model's tensors are allocated."""
+    file = ctypes.create_string_buffer(data, len(data))
+    with Bench(rtl_library(TINY)) as bench:
+        bench.map(MEMORY, bytes(MEMORY_BYTES))
+        bus = BenchBus(bench, NAMES)
+        status = tflm.run(file, ctypes.byref(bus.bus), ctypes.c_uint32(MEMORY), ctypes.c_uint32(MEMORY_BYTES), 0, -1,
+                          None, None)
+    assert status in (0, 2)
+    return bool(status == 0)
+
+
 def run(tflm: ctypes.CDLL, data: bytes, inputs: Sequence[np.ndarray], like: Sequence[np.ndarray],
         reset: int = -1) -> list[np.ndarray]:
     """Return the output of each inference on the Verilated accelerator."""
@@ -109,6 +121,23 @@ def test_two_parts_with_float32_ends(tflm: ctypes.CDLL) -> None:
     expected = [golden.run(model, [one]).outputs[0] for one in inputs]
     for found, right in zip(run(tflm, in_parts(model, (0, 2)), inputs, expected), expected, strict=True):
         np.testing.assert_array_equal(found, right)
+
+
+def test_what_is_not_that_of_the_program_is_refused(tflm: ctypes.CDLL) -> None:
+    """A program that is cut off, a tensor of another shape of as many bytes, of another type; then a reset."""
+    model = parse_model(in_parts(float_ends(), (0, 2)), "m", rules=False)
+    main = model.main
+    assert allocated(tflm, write_model(model))
+    between, first = main.operators[0].outputs[0], main.operators[0]
+    assert main.tensors[between].shape == (1, 5, 4, 4)
+    for tensors, operators in (
+            (main.tensors, (replace(first, custom_options=first.custom_options[:60]), main.operators[1])),
+            (tuple(replace(each, shape=(1, 4, 5, 4)) if each.index == between else each for each in main.tensors),
+             main.operators),
+            (tuple(replace(each, dtype="uint8") if each.index == between else each for each in main.tensors),
+             main.operators)):
+        changed = replace(model, subgraphs=(replace(main, tensors=tensors, operators=operators),))
+        assert not allocated(tflm, write_model(changed))
 
 
 def test_a_state_lives_on_until_it_is_reset(tflm: ctypes.CDLL) -> None:

@@ -20,7 +20,7 @@ extern "C" int run(const void *file, const tq_bus *bus, uint32_t memory, uint32_
         return 1;
     tflite::MicroInterpreter interpreter(tflite::GetModel(file), resolver, arena, sizeof arena);
     if (interpreter.AllocateTensors() != kTfLiteOk)
-        return 2;
+        return interpreter.Reset() == kTfLiteOk ? 2 : 5;
     for (int number = 0; number < count; number++) {
         if (number == reset && interpreter.Reset() != kTfLiteOk)
             return 3;
