@@ -13,7 +13,7 @@ from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island
 from tq_hw.compiler.rewrite.pairs import find_pair
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
-from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.errors import InputError, TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS, FLOAT_RESIZES
 from tq_hw.sim.golden.arith import INT16_CODES
@@ -25,7 +25,15 @@ __all__ = ["CHOSEN", "ISLANDS", "find_table", "is_inner"]
 
 def find_table(graph: Subject, op: Operator) -> tuple[Tensor, Array]:
     """Return the tensor of bytes and the table that end in a QUANTIZE; raise `TqError` if there is none."""
-    island = Island(graph, graph.output(op).shape)
+    try:
+        return _table(graph, op, possible=False)
+    except InputError:
+        # Codes that are never made may have no number.
+        return _table(graph, op, possible=True)
+
+
+def _table(graph: Subject, op: Operator, *, possible: bool) -> tuple[Tensor, Array]:
+    island = Island(graph, graph.output(op).shape, possible=possible)
     inputs = [island.values(op.inputs[0])]
     if not island.sources:
         raise UnsupportedError("the result is constant")

@@ -1,5 +1,6 @@
 """What a float32 tensor inside a model is for every code of the bytes that it comes of, computed as LiteRT does."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,7 @@ from tq_hw.sim.golden.arith import INT16_CODES, UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
+from tq_hw.sim.golden.signs import least_number
 
 __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
@@ -35,6 +37,8 @@ class Island:
     shape : of the result
     most : sources, 1 or 2; with one, all tensors between have the shape of the result
     numbered : constants that are one source together: a constant with the number of what they hold at each place
+    possible : whether codes that the operators before a source never make have the values of the least that they make,
+        as RELU, SOFTMAX and MAXIMUM make none below a number: a root or logarithm of them may be no number
 
     Attributes
     ----------
@@ -42,8 +46,8 @@ class Island:
     """
 
     def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1,
-                 numbered: Sequence[Tensor] = ()):
-        self.graph, self.shape, self.most = graph, shape, most
+                 numbered: Sequence[Tensor] = (), *, possible: bool = False):
+        self.graph, self.shape, self.most, self.possible = graph, shape, most, possible
         self.sources: list[Tensor] = []
         self._values: dict[int, Array] = {}
         #: What numbered constants hold at each different place, and which of these each place is.
@@ -105,9 +109,18 @@ class Island:
             raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
         axis = self._axis(source)
         if is_wide:
-            return INT16_CODES
-        codes = UINT8_CODES != 0 if source.dtype == "bool" else UINT8_CODES.view(source.dtype)
+            return self._made(source, INT16_CODES)
+        codes = UINT8_CODES != 0 if source.dtype == "bool" else self._made(source, UINT8_CODES.view(source.dtype))
         return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
+
+    def _made(self, source: Tensor, codes: Array) -> Array:
+        """Return the codes with the least that the operators before make in place of those below it."""
+        least = least_number(self.graph.subgraph, source.index) if self.possible else -math.inf
+        if least == -math.inf:
+            return codes
+        # Less than a code below what is rounded here.
+        first = math.ceil(least / source.scale + source.zero_point - 2.0**-10)
+        return np.maximum(codes, min(first, int(codes.max()))).astype(codes.dtype)
 
     def _axis(self, source: Tensor) -> int:
         """Return the place among the sources of one that may be new."""

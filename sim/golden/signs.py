@@ -18,8 +18,11 @@ SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _POSITIVE = ("SQUARE", "SQUARED_DIFFERENCE", "ABS", "RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX", "EXP",
              "SQRT", "RSQRT")
 #: Operators whose results are not negative if none of their inputs is.
-_KEEP = ("QUANTIZE", "SUM", "MEAN", "ADD", "MUL")
-_SAME = ("DEQUANTIZE", *SAME_ORDER)
+_KEEP = ("QUANTIZE", "SUM", "MEAN", "ADD", "MUL", "AVERAGE_POOL_2D")
+_OF_TWO = ("ADD", "MUL", "BATCH_MATMUL")
+_SAME = ("DEQUANTIZE", *SAME_ORDER, "TRANSPOSE", "SLICE", "STRIDED_SLICE", "MAX_POOL_2D", "REDUCE_MAX", "REDUCE_MIN")
+#: Activations that are fused into operators, after which nothing is negative.
+_NOT_BELOW_0 = ("RELU", "RELU6", "RELU_0_TO_1")
 #: Scales that a sum of codes is off by at most, of each tensor.
 _ROUNDINGS = 2
 #: Operators that are looked at one behind the other.
@@ -61,12 +64,23 @@ class _Least:
             return self.of(maker.inputs[0], depth + 1)
         if maker.op in _POSITIVE or (maker.op == "MUL" and maker.inputs[0] == maker.inputs[1]):
             return 0.0
-        if maker.op not in _KEEP:
+        if maker.op == "MAXIMUM":
+            return self._largest(maker, depth)
+        # Sums of products of int16 have 64 bits.
+        if maker.op in _KEEP or (maker.op == "BATCH_MATMUL" and tensor.dtype == "int16"):
+            parts = [self.of(each, depth + 1) for each in maker.inputs[:2 if maker.op in _OF_TWO else 1]]
+            if min(parts) >= 0:
+                return self._sum(maker, sum(parts)) if maker.op == "ADD" and is_plain(maker) else 0.0
+        is_cut = maker.options.get("fused_activation_function") in _NOT_BELOW_0
+        return 0.0 if is_cut and tensor.dtype != "float32" else -math.inf
+
+    def _largest(self, op: Operator, depth: int) -> float:
+        """Return what the larger ones of codes with one scale are at least."""
+        alike = {(each.scale, each.zero_point) for index in (*op.inputs, op.outputs[0])
+                 if (each := self._tensors[index].quantization) is not None}
+        if len(alike) != 1 or self._tensors[op.outputs[0]].dtype == "float32":
             return -math.inf
-        parts = [self.of(each, depth + 1) for each in maker.inputs[:2 if maker.op in ("ADD", "MUL") else 1]]
-        if min(parts) < 0:
-            return -math.inf
-        return self._sum(maker, sum(parts)) if maker.op == "ADD" and is_plain(maker) else 0.0
+        return max(self.of(each, depth + 1) for each in op.inputs)
 
     def _sum(self, op: Operator, least: float) -> float:
         """Return what sums are at least that would be `least` if nothing was rounded, or beyond the last code."""

@@ -30,14 +30,35 @@ def of_one_tensor(b: ModelBuilder) -> int:
     return b.add("QUANTIZE", [b.add("SIN", [x])], dtype="int16", scale=3.1e-5, zero_point=0)
 
 
-@pytest.mark.parametrize(("build", "left"), [(shuffled, ["DEPTH_TO_SPACE", "RESHAPE"]), (of_one_tensor, ["TABLE"])])
+def of_what_is_not_below(b: ModelBuilder) -> int:
+    """Roots of the codes from 40 on alone: of negative ones there are none, and the engines refuse them."""
+    x = b.input((1 << 9,), "int16", scale=3e-4)
+    least = b.constant(np.array([40], np.int16), scale=3e-4)
+    x = b.add("DEQUANTIZE", [b.add("MAXIMUM", [x, least], shape=(1 << 9,), scale=3e-4)])
+    return b.add("QUANTIZE", [b.add("SQRT", [x])], dtype="int16", scale=1e-4, zero_point=0)
+
+
+def of_what_is_positive(b: ModelBuilder) -> int:
+    """Logarithms of what RELU and a constant added to it make."""
+    x = b.input((1 << 9,), "int16", scale=3e-4)
+    ones = b.constant(np.full(1 << 9, 1000, np.int16), scale=3e-4)
+    x = b.add("SUB", [x, ones], scale=3e-4, options={"fused_activation_function": "RELU"})
+    x = b.add("DEQUANTIZE", [b.add("ADD", [x, ones], scale=4e-4)])
+    return b.add("QUANTIZE", [b.add("LOG", [x])], dtype="int16", scale=1e-4, zero_point=0)
+
+
+@pytest.mark.parametrize(("build", "left"), [(shuffled, ["DEPTH_TO_SPACE", "RESHAPE"]), (of_one_tensor, ["TABLE"]),
+                                               (of_what_is_not_below, ["MAXIMUM", "TABLE"]),
+                                               (of_what_is_positive, ["SUB", "ADD", "TABLE"])])
 def test_equals_litert(build: Callable[[ModelBuilder], int], left: list[str], litert: Oracle) -> None:
     b = ModelBuilder("floats")
     data = b.build(build(b))
     model = parse_model(data, "floats")
     assert [op.op for op in rewrite(model.main, LIBRARY).operators] == left
     shape = model.main.tensors[model.main.inputs[0]].shape
-    inputs = [np.arange(-1 << 15, 1 << 15).astype(np.int16)[-int(np.prod(shape)):].reshape(shape)]
+    count = int(np.prod(shape))
+    inputs = [np.arange(-1 << 15, 1 << 15).astype(np.int16)[(1 << 16) // count // 2::(1 << 16) // count][-count:]
+              .reshape(shape)]
     expected = litert.run(data, inputs)[0]
     np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
     found = execute(compile_model(model, load_config("n16")).program, inputs).outputs[0]

@@ -47,6 +47,39 @@ def test_many_operators_behind_each_other_end() -> None:
     assert [least_number(main, index) for index in (40, x)] == [0, -math.inf]
 
 
+def test_what_is_not_below_a_number() -> None:
+    b = ModelBuilder("clamped")
+    x, same = b.input((1, 4, 4, 2), scale=0.5, zero_point=-10), {"scale": 0.5, "zero_point": -10}
+    four = b.constant(np.array(-2, np.int8), **same)
+    most = b.add("MAXIMUM", [x, four], **same)
+    pool = {"stride_h": 1, "stride_w": 1, "filter_height": 2, "filter_width": 2, "padding": "SAME"}
+    turned = b.add("TRANSPOSE", [b.add("MAX_POOL_2D", [most], options=pool, **same),
+                                 b.constant(np.array([0, 3, 1, 2], np.int32))], shape=(1, 2, 4, 4), **same)
+    relu = b.add("ADD", [x, x], options={"fused_activation_function": "RELU6"}, **same)
+    mean = b.add("AVERAGE_POOL_2D", [relu], options=pool, **same)
+    both = b.add("MAXIMUM", [most, x], **same)
+    main = parse_model(b.build(turned, mean, both), "clamped").main
+    assert [least_number(main, index) for index in (x, most, turned, relu, mean, both)] == [-math.inf, 4, 4, 0, 0, 4]
+
+
+def test_products_of_what_is_not_negative() -> None:
+    """Of int16 alone: sums of products of int8 may wrap."""
+    for dtype, least in (("int16", 0.0), ("int8", -math.inf)):
+        b = ModelBuilder("products")
+        x = b.add("ABS", [b.input((2, 2), dtype, scale=0.1)], scale=0.1)
+        main = b.model(b.add("BATCH_MATMUL", [x, x], scale=0.1)).main
+        assert least_number(main, main.outputs[0]) == least
+
+
+def test_maxima_of_float32_may_be_no_numbers() -> None:
+    b = ModelBuilder("floats")
+    x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
+    most = b.add("MAXIMUM", [x, b.constant(np.array([1], np.float32))])
+    kept = b.add("SUB", [most, x], options={"fused_activation_function": "RELU"})
+    main = b.model(kept).main
+    assert [least_number(main, index) for index in (most, kept)] == [-math.inf, -math.inf]
+
+
 def test_squares_of_int32_wrap() -> None:
     b = ModelBuilder("wraps")
     x = b.input((3,), "int32")
