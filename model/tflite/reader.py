@@ -237,8 +237,9 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
     if len(zero_point) != len(scale):
         raise record.error(f"{len(scale)} scales and {len(zero_point)} zero points, expected as "
                            f"many of one as of the other{_hint(table, scale)}")
-    # One scale that is too small may be of zeros alone: `zeros.py` sees when all operators are known.
-    least = 0.0 if len(scale) == 1 and dtype in ("int8", "int16") else MIN_SCALE
+    # A scale that is too small may be of zeros alone: `zeros.py` sees when all operators are known.
+    is_zero = dtype in ("int8", "int16") or (len(scale) > 1 and dtype in ("int32", "int64"))
+    least = 0.0 if is_zero else MIN_SCALE
     for value in scale:
         if not (math.isfinite(value) and value >= least):
             raise record.error(f"scale is {value:g}, expected a finite normal float32 above 0")

@@ -1,21 +1,29 @@
-"""Scales of 0, or too small for a normal float32, of tensors that hold nothing but real zeros.
+"""Scales of 0, or too small for a normal float32, of tensors and channels of weights that hold nothing but zeros.
 
 TFLite's converter gives them in 16x8 models to the first state of an RNN, to what a FILL makes of it, and to the
 products with it. Every integer there is the zero point, whatever the scale, and so is each product with one. Such a
-tensor gets the least normal scale: kernels that take the larger of two scales take the other one, as before.
+tensor gets the least normal scale: kernels that take the larger of two scales take the other one, as before. Filters
+of a pruned network that are all zeros have a scale of 0 there, too, where nothing is added to their sums.
 """
 
 from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
 __all__ = ["MIN_SCALE", "with_normal_scales"]
 
+Array = npt.NDArray[np.bool_]
+
 #: The least normal float32.
 MIN_SCALE = 2.0**-126
 #: Whose result is the zero point if one input is nothing but zeros; of the first three a bias must be zeros, too.
 _PRODUCTS = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "MUL")
+#: Whose weights have a scale for each channel, and where their bias is.
+_BIASES = {"FULLY_CONNECTED": 2, "CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "TRANSPOSE_CONV": 3}
 #: Whose outputs have bytes of one input alone, and which it is.
 _MOVES = {"RESHAPE": 0, "EXPAND_DIMS": 0, "SQUEEZE": 0, "TILE": 0, "BROADCAST_TO": 0, "STRIDED_SLICE": 0, "SLICE": 0,
           "SPLIT": 1, "SPLIT_V": 0, "UNPACK": 0, "FILL": 1}
@@ -31,6 +39,8 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
     tiny = {tensor.index for tensor in subgraph.tensors if _is_tiny(tensor)}
     if not tiny:
         return subgraph
+    dead = {index for index in tiny if _is_dead(subgraph, index)}
+    tiny -= dead
     zeros = {tensor.index for tensor in subgraph.tensors if tensor.data is not None and tensor.quantization is not None
              and len(tensor.quantization.zero_point) == 1 and bool((tensor.data == tensor.zero_point).all())}
     for operator in subgraph.operators:
@@ -39,19 +49,55 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
                               if index in tiny and not _takes_zeros(operator, index, tiny)}
     for index in sorted(wrong):
         tensor = subgraph.tensors[index]
-        raise ModelError(f"{place}, tensor {index} {tensor.name[:60]!r}, quantization: scale is {tensor.scale:g}, "
+        raise ModelError(f"{place}, tensor {index} {tensor.name[:60]!r}, quantization: scale is {_least(tensor):g}, "
                          "expected a finite normal float32 above 0")
-    return replace(subgraph, tensors=tuple(_with_least(tensor) if tensor.index in tiny else tensor
+    return replace(subgraph, tensors=tuple(_with_least(tensor) if tensor.index in tiny | dead else tensor
                                            for tensor in subgraph.tensors))
 
 
 def _is_tiny(tensor: Tensor) -> bool:
-    return tensor.quantization is not None and min(tensor.quantization.scale) < MIN_SCALE
+    return tensor.quantization is not None and _least(tensor) < MIN_SCALE
+
+
+def _least(tensor: Tensor) -> float:
+    assert tensor.quantization is not None, "has a scale"
+    return min(tensor.quantization.scale)
 
 
 def _with_least(tensor: Tensor) -> Tensor:
     assert tensor.quantization is not None, "has a scale"
-    return replace(tensor, quantization=replace(tensor.quantization, scale=(MIN_SCALE,)))
+    scale = tuple(max(each, MIN_SCALE) for each in tensor.quantization.scale)
+    return replace(tensor, quantization=replace(tensor.quantization, scale=scale))
+
+
+def _is_dead(subgraph: Subgraph, index: int) -> bool:
+    """Whether weights or biases are zeros in all channels whose scale is tiny, and no bias is added there.
+
+    Sums of such a channel are 0, and rescaled to 0 by whatever scale: the output is its zero point.
+    """
+    quantization = subgraph.tensors[index].quantization
+    if quantization is None or len(quantization.scale) < 2 or any(quantization.zero_point):
+        return False
+    channels = np.array(quantization.scale) < MIN_SCALE
+    if not _are_zeros(subgraph.tensors[index], channels):
+        return False
+    for operator in subgraph.operators:
+        if index not in operator.inputs:
+            continue
+        place = _BIASES.get(operator.op, 0)
+        if not place or operator.inputs.index(index) not in (1, place):
+            return False
+        if not all(each < 0 or _are_zeros(subgraph.tensors[each], channels) for each in operator.inputs[place:]):
+            return False
+    return True
+
+
+def _are_zeros(tensor: Tensor, channels: Array) -> bool:
+    """Whether a constant is zeros in some of its channels, which are along the axis of its scales."""
+    axis = 0 if tensor.quantization is None else tensor.quantization.dimension
+    if tensor.data is None or axis >= tensor.data.ndim or tensor.data.shape[axis] != len(channels):
+        return False
+    return not np.moveaxis(tensor.data, axis, 0)[channels].any()
 
 
 def _makes_zeros(operator: Operator, subgraph: Subgraph, output: int, zeros: set[int]) -> bool:

@@ -102,3 +102,41 @@ def test_damaged_operators_make_no_zeros(inputs: tuple[int, ...]) -> None:
     builder.operator("FILL", inputs, [made])
     with pytest.raises(ModelError, match="scale is 0, expected"):
         parse_model(builder.build(made), "m.tflite")
+
+
+def pruned(builder: ModelBuilder, op: str, bias: tuple[int, ...] | None) -> int:
+    """Filters of which one is all zeros and has a scale of 0, as the converter makes them where no bias is added."""
+    rng, scales = np.random.default_rng(3), [0.01, 0.0, 0.02]
+    x = builder.input((1, 4, 4, 3) if op != "FULLY_CONNECTED" else (2, 6), "int16", scale=1e-4)
+    shape, axis = {"FULLY_CONNECTED": ((3, 6), 0), "DEPTHWISE_CONV_2D": ((1, 2, 2, 3), 3)}.get(op, ((3, 2, 2, 3), 0))
+    weights = rng.integers(-127, 128, shape).astype(np.int8)
+    np.moveaxis(weights, axis, 0)[1] = 0
+    inputs = [x, builder.constant(weights, scale=scales, dimension=axis)]
+    if bias is not None:
+        inputs.append(builder.constant(np.array(bias, np.int64), scale=[1e-4 * each for each in scales]))
+    return builder.add(op, inputs, scale=1e-4)
+
+
+@pytest.mark.parametrize(("op", "bias"), [("FULLY_CONNECTED", None)] + [
+    (op, (700, 0, -9000)) for op in ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D")])
+def test_filters_of_zeros_equal_litert(op: str, bias: tuple[int, ...] | None,
+                                       oracles: Callable[[str], Oracle]) -> None:
+    builder, rng = ModelBuilder("pruned"), np.random.default_rng(5)
+    data = builder.build(pruned(builder, op, bias))
+    model = parse_model(data, "pruned").under("litert")
+    inputs = [rng.integers(-32768, 32768, model.main.tensors[0].shape).astype(np.int16)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    assert expected[..., 0].any() and not expected[..., 1].any()
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected)
+    np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0], expected)
+
+
+@pytest.mark.parametrize("bias", [(1, 1, 1), (1, 0, 1)])
+def test_filters_that_are_not_zeros_need_a_scale(bias: tuple[int, ...]) -> None:
+    """The first has a bias where the scale is 0, the second is read by a sum, too."""
+    builder = ModelBuilder("pruned")
+    made = [pruned(builder, "FULLY_CONNECTED", bias)]
+    if not bias[1]:
+        made.append(builder.add("ABS", [1], scale=0.1))
+    with pytest.raises(ModelError, match="tensor 1 '.*', quantization: scale is 0, expected a finite normal"):
+        parse_model(builder.build(*made), "pruned.tflite")
