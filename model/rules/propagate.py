@@ -155,8 +155,8 @@ class _Propagation:
     def _visit(self, op: Operator) -> bool:
         """Set the outputs of one operator; return whether they are constants now."""
         node = Node(op, self.tensors, f"{self.name}: subgraph 0, operator {op.index} {op.op}")
-        check_signature(node)
-        if self.value_count < _VALUES_LIMIT and (values := shape_values(node)) is not None:
+        known = self._has_known_types(node) and self.value_count < _VALUES_LIMIT
+        if known and (values := shape_values(node)) is not None:
             self.value_count += sum(tensor.data.size for tensor in node.inputs() if tensor.data is not None)
             for index, value in zip(op.outputs, values, strict=True):
                 self._set_output(node, index, value.shape)
@@ -172,6 +172,16 @@ class _Propagation:
         for index, shape in zip(op.outputs, shapes, strict=True):
             self._set_output(node, index, shape)
         return False
+
+    def _has_known_types(self, node: Node) -> bool:
+        """Whether an operator has types that the specification has; others, as complex64, have shapes all the same."""
+        try:
+            check_signature(node)
+        except TqError:
+            if self.rules:
+                raise
+            return False
+        return True
 
     def _set_output(self, node: Node, index: int, shape: tuple[int, ...]) -> None:
         """Give an output its shape, which must be the file's where that is not open."""

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable
 
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.shapes_host import HOST_SHAPES
 from tq_hw.model.rules.shapes_join import JOIN_SHAPES
 from tq_hw.model.rules.shapes_move import MOVE_SHAPES
 from tq_hw.model.rules.shapes_place import PLACE_SHAPES
@@ -129,6 +130,18 @@ def _pool_2d(node: Node) -> Shapes:
     return [(batch, rows, cols, channels)]
 
 
+def _conv_3d(node: Node) -> Shapes:
+    batch, *sizes, channels = node.shape(0, 5)
+    *kernel, depth, out_channels = node.shape(1, 5, "weights")
+    if depth != channels:
+        raise node.error(f"input has {channels} channels and weights have shape {list(node.shape(1))}: channels do "
+                         "not match")
+    rows = [window_size(node, size, filters, node.option(f"stride_{axis}"), node.option(f"dilation_{axis}_factor"),
+                        what)
+            for axis, what, size, filters in zip("dhw", ("depth", "height", "width"), sizes, kernel, strict=True)]
+    return [(batch, *rows, out_channels)]
+
+
 def _same(node: Node) -> Shapes:
     return [node.shape(0)]
 
@@ -208,7 +221,7 @@ _Rule = Callable[[Node], Shapes]
 _GROUPS: dict[_Rule, str] = {
     _conv_2d: "CONV_2D", _depthwise_conv_2d: "DEPTHWISE_CONV_2D",
     _transpose_conv: "TRANSPOSE_CONV", _fully_connected: "FULLY_CONNECTED",
-    _pool_2d: "AVERAGE_POOL_2D MAX_POOL_2D",
+    _pool_2d: "AVERAGE_POOL_2D MAX_POOL_2D L2_POOL_2D", _conv_3d: "CONV_3D",
     _rows: "SOFTMAX LOG_SOFTMAX L2_NORMALIZATION",
     _same: "LOGISTIC TANH RELU RELU6 RELU_N1_TO_1 "
            "RELU_0_TO_1 LEAKY_RELU HARD_SWISH QUANTIZE DEQUANTIZE CAST ABS ELU GELU EXP LOG RSQRT "
@@ -217,4 +230,4 @@ _GROUPS: dict[_Rule, str] = {
     _shape: "SHAPE", _svdf: "SVDF", _lstm: "UNIDIRECTIONAL_SEQUENCE_LSTM",
 }
 _SHAPES: dict[str, _Rule] = {op: rule for rule, ops in _GROUPS.items() for op in ops.split()}
-_SHAPES |= JOIN_SHAPES | MOVE_SHAPES | PLACE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES
+_SHAPES |= HOST_SHAPES | JOIN_SHAPES | MOVE_SHAPES | PLACE_SHAPES | REPEAT_SHAPES | SLICE_SHAPES

@@ -1,0 +1,53 @@
+"""Output shapes of operators that only hosts run: spectra, segments, boxes; open batches are known behind them, too."""
+
+from collections.abc import Callable
+
+from tq_hw.model.rules.node import Node
+
+__all__ = ["HOST_SHAPES"]
+
+Shapes = list[tuple[int, ...]] | None
+
+
+def _same(node: Node) -> Shapes:
+    return [node.shape(0)]
+
+
+def _rfft2d(node: Node) -> Shapes:
+    shape, sizes = node.shape(0), node.integers(1, "fft_length", 2)
+    if len(shape) < 2:
+        raise node.error(f"input has shape {list(shape)}, expected rank 2 or more")
+    if sizes is None:
+        return None
+    if min(sizes) < 1:
+        raise node.error(f"fft_length is {sizes}, expected 1 or more")
+    return [(*shape[:-2], sizes[0], sizes[1] // 2 + 1)]
+
+
+def _segments(node: Node) -> Shapes:
+    shape, of, count = node.shape(0), node.shape(1), node.integers(2, "num_segments", any_rank=True)
+    if shape[:len(of)] != of:
+        raise node.error(f"data have shape {list(shape)} and their segments {list(of)}, expected one for each of the "
+                         "first dimensions")
+    if count is None:
+        return None
+    if len(count) != 1 or count[0] < 0:
+        raise node.error(f"num_segments is {count}, expected one number of 0 or more")
+    return [(count[0], *shape[len(of):])]
+
+
+def _boxes(node: Node) -> Shapes:
+    most = node.integers(2, "max_output_size", any_rank=True)
+    if most is None:
+        return None
+    if len(most) != 1 or most[0] < 0:
+        raise node.error(f"max_output_size is {most}, expected one number of 0 or more")
+    return [(most[0],)] * (1 + node.operator.op.endswith("V5")) + [()]
+
+
+#: Rules by operator.
+HOST_SHAPES: dict[str, Callable[[Node], Shapes]] = {
+    op: rule for rule, ops in {
+        _same: "REAL IMAG COMPLEX_ABS ATAN2 LOCAL_RESPONSE_NORMALIZATION BUCKETIZE", _rfft2d: "RFFT2D",
+        _segments: "UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN",
+        _boxes: "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5"}.items() for op in ops.split()}
