@@ -165,7 +165,8 @@ def built(name: str, dtype: str) -> tuple[bytes, list[np.ndarray]]:
         factor = {"MUL": 3, "REDUCE_PROD": 10000, "DIV": 2, "BATCH_MATMUL": 20, "CONV_2D": 4, "DEPTHWISE_CONV_2D": 4,
                   "FULLY_CONNECTED": 4}.get(draw.op, 1)
         made.append(draw.b.tensor(shape, out, scale=scale if scale is None else factor * scale, zero_point=point))
-    known = {each.name: each.default for each in OPTIONS.get(OPERATOR_OPTIONS.get(draw.op, ""), ())}
+    known: dict[str, OptionValue] = {each.name: each.default
+                                     for each in OPTIONS.get(OPERATOR_OPTIONS.get(draw.op, ""), ())}
     given = {"in_data_type": dtype, **options}
     draw.b.operator(draw.op, inputs, made, known | {key: given[key] for key in given if key in known},
                     version=2 if draw.op == "BROADCAST_TO" else 1)

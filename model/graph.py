@@ -18,7 +18,7 @@ __all__ = ["PROFILES", "Model", "Operator", "OptionValue", "Quantization", "Sign
 #: TFLite Micro's kernels, LiteRT's reference kernels.
 PROFILES = ("canon", "tflm", "litert")
 
-OptionValue = int | float | bool | str | tuple[int, ...]
+OptionValue = int | float | bool | str | tuple[int, ...] | tuple[float, ...]
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,7 @@ LOWERINGS: dict[str, Lowering] = {}
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 #: What is said of operators that are taken in no way, or in few.
 WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
+        "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
         "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
                  "SELECT_V2, or keep a fixed number with TOPK_V2",
         "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",

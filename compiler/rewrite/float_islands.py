@@ -129,15 +129,15 @@ def float_interpolation(graph: Subject, op: Operator) -> Rewrite | None:
     return None if maker is None or maker.op not in FLOAT_RESIZES else _of_chain(graph, op)
 
 
-@pattern("CAST")
+@pattern("CAST", "BUCKETIZE")
 def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 of one tensor of codes that is cast to int32, as word numbers are, is a table of int32."""
+    """Float32 of one tensor of codes that is cast or counted to int32, as word numbers are, is a table of int32."""
     maker = graph.maker(op.inputs[0])
     if maker is None or not is_inner(graph, maker) or graph.output(op).dtype != "int32":
         return None
     island = Island(graph, graph.output(op).shape)
     try:
-        values = KERNELS["CAST"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
+        values = KERNELS[op.op](op, graph.subgraph, [island.values(op.inputs[0])])[0]
     except TqError:
         return None
     if not island.sources:

@@ -24,7 +24,7 @@ def check_floats(subgraph: Subgraph) -> None:
             tensor = subgraph.tensors[index] if index >= 0 else None
             if tensor is None or tensor.dtype != "float32" or tensor.data is not None or graph.maker(index) is None:
                 continue
-            if op.op not in ("QUANTIZE", "CAST", "SHAPE"):
+            if op.op not in ("QUANTIZE", "CAST", "BUCKETIZE", "SHAPE"):
                 reason = _reason(graph, op) or _reason_of_all(graph, op)
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
@@ -75,8 +75,8 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
         if each.op in ("QUANTIZE", *_CHECKS) and reached & set(each.inputs):
             if reason := _why_not_packed(graph, each):
                 return f" ({reason})"
-        elif each.op == "CAST" and graph.output(each).dtype != "float32" and reached & set(each.inputs):
-            return (f" (operator {each.index} (CAST) reads what is computed operator by operator, of which codes "
+        elif each.op in ("CAST", "BUCKETIZE") and graph.output(each).dtype != "float32" and reached & set(each.inputs):
+            return (f" (operator {each.index} ({each.op}) reads what is computed operator by operator, of which codes "
                     "alone are made: put QUANTIZE and DEQUANTIZE before it)")
         if reached & set(each.inputs):
             reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")

@@ -34,14 +34,17 @@ def _reshape(node: Node) -> Shapes:
 
 
 def _new_shape(node: Node) -> tuple[int, ...]:
-    value = node.operator.options.get("new_shape", ())
-    return value if isinstance(value, tuple) else ()
+    return _sizes(node, "new_shape")
+
+
+def _sizes(node: Node, name: str) -> tuple[int, ...]:
+    value = node.operator.options.get(name, ())
+    return tuple(map(int, value)) if isinstance(value, tuple) else ()
 
 
 def _squeeze(node: Node) -> Shapes:
     shape = node.shape(0)
-    value = node.operator.options.get("squeeze_dims", ())
-    dims = value if isinstance(value, tuple) else ()
+    dims = _sizes(node, "squeeze_dims")
     drop = {node.axis(axis, len(shape), "squeeze_dims") for axis in dims}
     if not dims:
         drop = {axis for axis, size in enumerate(shape) if size == 1}

@@ -48,6 +48,8 @@ def _read_option(options: Table, slot: int, name: str, kind: str,
         return options.string(slot, name)
     if kind == "int32s":
         return options.integers(slot, name)
+    if kind == "float32s":
+        return options.floats(slot, name)
     if kind == "bool":
         return options.boolean(slot, name, bool(default))
     assert isinstance(default, int)

@@ -101,7 +101,7 @@ class OptionField:
     Members
     -------
     slot : FlatBuffer slot number
-    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", or a key of `ENUMS`
+    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", "float32s", or a key of `ENUMS`
     default : the schema's default, an enumeration's as its name
     """
 
@@ -177,6 +177,7 @@ _TABLES = {
     "Conv3DOptions": f"padding:Padding stride_d:int32 stride_w:int32 stride_h:int32 {_ACTIVATION} "
                      "dilation_d_factor:int32=1 dilation_w_factor:int32=1 dilation_h_factor:int32=1",
     "RandomOptions": "seed:int64 seed2:int64",
+    "BucketizeOptions": "boundaries:float32s",
 }
 
 
@@ -188,7 +189,7 @@ def _parse(line: str) -> tuple[OptionField, ...]:
         name, _, rest = word.partition(":")
         kind, _, default = rest.partition("=")
         zero: dict[str, int | float | bool | str | tuple[int, ...]] = {
-            "float32": 0.0, "bool": default == "1", "string": "", "int32s": ()}
+            "float32": 0.0, "bool": default == "1", "string": "", "int32s": (), "float32s": ()}
         value = ENUMS[kind][0] if kind in ENUMS else zero.get(kind, int(default or 0))
         fields.append(OptionField(name, slot, kind, value))
     return tuple(fields)
@@ -222,7 +223,7 @@ OPERATOR_OPTIONS = _operator_options()
 
 #: Operators with options that are not read: what writes one again would lose them.
 LOST_OPTIONS = frozenset((*(op for op in OPERATORS if op.startswith("STABLEHLO_")), *_words("""
-CONCAT_EMBEDDINGS LSH_PROJECTION SKIP_GRAM EMBEDDING_LOOKUP_SPARSE UNIQUE HASHTABLE BUCKETIZE DILATE REDUCE_WINDOW
+CONCAT_EMBEDDINGS LSH_PROJECTION SKIP_GRAM EMBEDDING_LOOKUP_SPARSE UNIQUE HASHTABLE DILATE REDUCE_WINDOW
 """)))
 
 #: Operators that have no meaning without their option table: a default in it is out of range.
@@ -236,7 +237,7 @@ _VERSIONS = {
     1: "RELU_N1_TO_1 RELU_0_TO_1 RESHAPE PRELU EXPAND_DIMS SHAPE HARD_SWISH CALL_ONCE VAR_HANDLE READ_VARIABLE "
        "ASSIGN_VARIABLE LOGICAL_AND LOGICAL_OR LOGICAL_NOT SCATTER_ND ONE_HOT REDUCE_ANY REDUCE_ALL "
        "POW REVERSE_SEQUENCE MATRIX_DIAG MATRIX_SET_DIAG DILATE BITWISE_XOR "
-       "RIGHT_SHIFT",
+       "RIGHT_SHIFT BUCKETIZE",
     2: "DIV REDUCE_PROD SQUARED_DIFFERENCE SELECT_V2 DEPTH_TO_SPACE L2_NORMALIZATION SPACE_TO_DEPTH SQUEEZE "
        "LOG_SOFTMAX GREATER LESS_EQUAL SUM LEAKY_RELU FLOOR_MOD SIGN",
     3: "TOPK_V2 MIRROR_PAD TILE AVERAGE_POOL_2D MAX_POOL_2D LOGISTIC TANH RELU RELU6 MEAN ARG_MAX ARG_MIN LESS "

@@ -176,8 +176,8 @@ class _Writer:
             return field.slot, "Int8", names.index(str(value))
         if field.kind == "string":
             return field.slot, None, self.builder.CreateString(str(value))
-        if field.kind == "int32s" and isinstance(value, tuple):
-            return field.slot, None, self._array(value, "<i4")
+        if field.kind in ("int32s", "float32s") and isinstance(value, tuple):
+            return field.slot, None, self._array(value, "<i4" if field.kind == "int32s" else "<f4")
         if isinstance(value, int | float):
             return field.slot, field.kind.capitalize(), value
         raise ValueError(f"{field.name} must be of kind {field.kind}, not {value!r}")

@@ -1,7 +1,7 @@
-"""QUANTIZE, DEQUANTIZE and CAST.
+"""QUANTIZE, DEQUANTIZE, CAST and BUCKETIZE.
 
 Sources: `reference/requantize.h`, `reference/quantize.h AffineQuantize`,
-`integer_ops/dequantize.h`, `quantize.cc`, `cast.cc`.
+`integer_ops/dequantize.h`, `quantize.cc`, `cast.cc`, `bucketize.cc`.
 """
 
 from dataclasses import dataclass
@@ -122,3 +122,18 @@ def cast(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         if not np.all((whole >= -limit * signed) & (whole < limit)):
             raise InputError(f"a float input must be within {output.dtype} to be cast to it")
     return [x.astype(output.dtype)]
+
+
+@kernel("BUCKETIZE")
+def bucketize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """Count the boundaries, which rise, that a float32 number is not below."""
+    require_dtype(op, subgraph, "float32")
+    output = output_tensor(op, subgraph)
+    require(output.dtype == "int32", f"output must be int32, not {output.dtype}")
+    found = op.options.get("boundaries", ())
+    boundaries = np.array(found if isinstance(found, tuple) else (), np.float32)
+    require(bool((boundaries[1:] >= boundaries[:-1]).all()), "boundaries must rise")
+    x = value(inputs, 0)
+    if np.isnan(x).any():
+        raise InputError("a float input must be a number")
+    return [np.searchsorted(boundaries, x, side="right").astype(np.int32)]

@@ -9,7 +9,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import rewrite
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_OPERATORS
 from tq_hw.model.samples.build import ModelBuilder
@@ -173,3 +173,34 @@ def test_word_numbers_in_int8(oracles: Callable[[str], Oracle]) -> None:
         found = execute(compile_model(model, load_config(config)).program, inputs).outputs[0]
         np.testing.assert_array_equal(found, expected, strict=True)
     np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
+
+
+def test_numbers_of_intervals_are_a_table(litert: Oracle) -> None:
+    """As Keras' Discretization has them; of a float32 sum of two tensors there is no table."""
+    b = ModelBuilder("intervals")
+    x = b.add("DEQUANTIZE", [b.input((1, 256), scale=0.5, zero_point=-10)])
+    options = {"boundaries": (-7.25, -1.0, -1.0, 0.0, 30.0)}
+    data = b.build(b.add("BUCKETIZE", [x], dtype="int32", options=options))
+    model = parse_model(data, "intervals")
+    assert model.main.operators[-1].options["boundaries"] == options["boundaries"]
+    expected = litert.run(data, [EVERY[None]])[0]
+    assert sorted(set(expected.ravel().tolist())) == [0, 1, 3, 4, 5]
+    assert [op.op for op in rewrite(model.main, LIBRARY).operators] == ["TABLE"]
+    np.testing.assert_array_equal(run(model, [EVERY[None]]).outputs[0], expected, strict=True)
+    found = execute(compile_model(model, load_config("n8")).program, [EVERY[None]]).outputs[0]
+    np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_numbers_of_intervals_that_are_no_table() -> None:
+    """Boundaries that fall, and what is computed of two tensors."""
+    b = ModelBuilder("intervals")
+    x, y = (b.add("DEQUANTIZE", [b.input((1, 256), scale=0.5)]) for _ in range(2))
+    fall = b.add("BUCKETIZE", [x], dtype="int32", options={"boundaries": (1.0, 0.5)})
+    model = b.model(fall)
+    with pytest.raises(TqError, match=r"not supported: BUCKETIZE \(operator 2\); .*; BUCKETIZE is taken of float32"):
+        compile_model(model, load_config("n8"))
+    with pytest.raises(TqError, match=r"operator 2 \(BUCKETIZE\): boundaries must rise"):
+        run(model, [EVERY[None]] * 2)
+    b.add("BUCKETIZE", [b.add("ADD", [x, y])], dtype="int32", options={"boundaries": (0.0,)})
+    with pytest.raises(TqError, match=r"\(operator 4 \(BUCKETIZE\) reads what is computed operator by operator"):
+        compile_model(b.model(len(b.tensors) - 1), load_config("n8"))
