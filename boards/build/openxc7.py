@@ -82,7 +82,8 @@ def find_openxc7(device: str) -> OpenFlow | str:
     name = found["device"].lower()
     footprint = name + found["package"].lower()
     part, die = f"{footprint}-{found['speed']}", _DIES.get(name, name)
-    family = Path(xray) / "artix7"
+    # Programs run in the folder of the build.
+    family = Path(xray).absolute() / "artix7"
     if not (family / part / "part.yaml").is_file():
         return f"{family} has no {part}/part.yaml"
     by_device = _takes_device()
@@ -92,7 +93,8 @@ def find_openxc7(device: str) -> OpenFlow | str:
     if by_device:
         names = names[-1:]
     chips = os.environ.get("CHIPDB")
-    chipdb = next((path for path in (Path(chips) / one for one in names) if path.is_file()), None) if chips else None
+    chipdb = next((path for path in (Path(chips).absolute() / one for one in names) if path.is_file()),
+                  None) if chips else None
     if chipdb is None and not by_device:
         return (f"CHIPDB ({chips}) has none of {', '.join(names)}" if chips else
                 "CHIPDB does not name the folder of nextpnr's chip databases")

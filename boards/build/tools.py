@@ -62,7 +62,8 @@ def find_tool(name: str) -> list[str] | None:
         return [sys.executable, "-c", f"import sys, {tool.package}; sys.exit({tool.package}.{tool.function}"
                                       f"({tool.arguments}))"]
     found = shutil.which(name)
-    return [found] if found is not None else None
+    # It is run in another folder than this one, in which a PATH may name folders.
+    return [os.path.abspath(found)] if found is not None else None
 
 
 def _is_installed(package: str) -> bool:

@@ -218,6 +218,20 @@ def test_older_command_line(programs: Programs, tmp_path: Path) -> None:
         "top.bit"]
 
 
+def test_folders_may_be_named_from_here(programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs run elsewhere."""
+    folder = programs(OLDER, WRITES)
+    (tmp_path / "chips" / f"{PART}.bin").touch()
+    monkeypatch.setenv("PATH", "bin:/usr/bin:/bin")
+    monkeypatch.setenv("PRJXRAY_DB_DIR", "xray")
+    monkeypatch.setenv("CHIPDB", "chips")
+    assert build(small("arty_a7"), OnChip(4096), folder).bitstream == "top.bit"
+    asked = json.loads((folder / "nextpnr-xilinx.called").read_text())
+    assert asked[:2] == ["--chipdb", f"{tmp_path}/chips/{PART}.bin"]
+    asked = json.loads((folder / "fasm2frames.called").read_text())
+    assert asked == ["--part", PART, "--db-root", f"{tmp_path}/xray/artix7", "top.fasm"]
+
+
 @pytest.mark.parametrize("own", [True, False])
 def test_newer_command_line(own: bool, programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = {"fmax": {"clk": {"achieved": 86.0, "constraint": 12.0}}, "critical_paths": []}
