@@ -27,12 +27,15 @@ _HARDWARE_CONTROL = 0xF
 
 
 def single_assignments(verilog: str) -> str:
-    """Drop repeated `assign` lines and put a constant first line: the rest is the same on every run.
+    """Drop repeated `assign` lines and comments, which differ from run to run, and put a constant first line.
 
-    The generator writes the assignment of a concatenation once per part, which Yosys takes for several drivers.
+    The generator writes the assignment of a concatenation once per part, which Yosys takes for several drivers. Lines
+    of long comments stay as empty ones: the names that Yosys makes have the numbers of lines in them, and where cells
+    are placed depends on names.
     """
     seen: set[str] = set()
     lines = []
+    verilog = re.sub(r"/\*.*?\*/", lambda comment: "\n" * comment[0].count("\n"), verilog, flags=re.DOTALL)
     for line in re.sub(r"^//.*\n", "", verilog, flags=re.MULTILINE).splitlines():
         if line.startswith("assign "):
             if line in seen:

@@ -11,6 +11,8 @@ from stand_ins import STAT, small, stand_in
 
 from tq_hw.boards.build import tools
 from tq_hw.boards.build.build import BuildResult, build, critical_path, dram_core, elaborate, with_chip
+from tq_hw.boards.build.dram_core import _generate
+from tq_hw.boards.build.dram_generate import single_assignments
 from tq_hw.boards.build.figures import Hop, Timing, count_cells, modules, nextpnr_timing, vivado_figures
 from tq_hw.boards.build.folder import FailedStepError, new_folder
 from tq_hw.boards.build.open_netlist import xilinx_synthesis
@@ -317,6 +319,21 @@ def test_names_of_boards_memories_and_chips() -> None:
     with pytest.raises(OptionError) as error:
         with_chip(board, board.memories[1], "MT1")
     assert str(error.value) == ("--dram-chip MT1: ulx3s_85f is built with block RAM, which has no chip to choose")
+
+
+def test_a_core_is_the_same_on_every_run() -> None:
+    """LiteX orders what it says of the hierarchy by addresses of this run's memory."""
+    pytest.importorskip("litedram")
+    board = BOARDS["ulx3s_85f"]
+    texts = set()
+    for _ in range(2):
+        _generate.cache_clear()
+        core = dram_core(board, board.memories[0])
+        assert core is not None
+        texts.add(core.verilog)
+    assert len(texts) == 1 and "/*" not in texts.pop()
+    assert single_assignments("// date\n/* a\n b */\nassign x = 1;\nassign x = 1;\n") == (
+        "// LiteDRAM (BSD-2-Clause), generated\n\n\nassign x = 1;\n")
 
 
 def test_described_sizes_are_those_of_the_cores() -> None:
