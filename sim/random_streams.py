@@ -247,11 +247,25 @@ class _Maker:
         if not use_acc and rng.random() < 0.5:
             f["valid_lanes"] = rng.randint(1, config.block)
         stores = False
+        beats = min(f["chunk_slots"], f["tile_slots"], f["slots"]) * (
+            config.beats_per_acc_word if use_acc else config.beats_per_word)
         for index in range(first, first + count):
             uop = self._uop(use_acc, use_params, index == first + count - 1 and not stores)
+            self._keep_apart(uop, beats)
             stores |= uop["destination"] in OUTPUTS
             self.assembler.uop(index, uop)
         self._run(Unit.VECTOR, f)
+
+    def _keep_apart(self, uop: dict[str, int], beats: int) -> None:
+        """Read a stream in place of a register of which the micro-operation writes words in other beats."""
+        span, written = ceil_div(beats, self.config.vector_register_words), uop["d_register"]
+        if uop["destination"] != Destination.REGISTER or uop["once"]:
+            return
+        for name in "ab":
+            read, hold = uop[f"{name}_register"], uop[f"{name}_hold"]
+            meets = read < written + span and written < read + (1 if hold else span)
+            if uop[f"{name}_source"] == Source.REGISTER and meets and (hold or read != written):
+                uop[f"{name}_source"] = Source.STREAM
 
     def _parameters(self, blocks: int) -> int:
         """Reserve parameter blocks with legal shifts."""

@@ -4,7 +4,10 @@ import numpy as np
 import pytest
 
 from tq_hw.isa.config import PRESETS, Config
+from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.memory import Memory
+from tq_hw.isa.operations import walk
+from tq_hw.isa.uop import Destination, Source
 from tq_hw.sim.executor import execute
 from tq_hw.sim.executor.core import Executor
 from tq_hw.sim.random_streams import random_program
@@ -40,6 +43,27 @@ def test_registers_and_tables_begin_defined(config):
     words = config.vector_words // config.beats_per_word * config.beats_per_word
     assert (machines[0].registers[:words] == machines[1].registers[:words]).all()
     assert (machines[0].table == machines[1].table).all()
+
+
+def written_early(uop, beats: int, words: int) -> bool:
+    """Whether a micro-operation reads a register word that it writes in an earlier beat: which value is undefined."""
+    if uop["destination"] != Destination.REGISTER or uop["once"]:
+        return False
+    writes = {uop["d_register"] * words + n: n for n in range(beats)}
+    return any(writes.get(uop[f"{name}_register"] * words + (0 if uop[f"{name}_hold"] else n), n) < n
+               for name in "ab" if uop[f"{name}_source"] == Source.REGISTER for n in range(beats))
+
+
+@pytest.mark.parametrize("config", [PRESETS["tiny"], UNEVEN], ids=lambda config: config.name)
+def test_long_vectors_do_not_overlap_their_own_source(config):
+    for seed in range(60):
+        for operation in walk(random_program(config, seed).commands, config):
+            f = operation.fields
+            if operation.unit is Unit.VECTOR and f["kind"] == VectorKind.PROGRAM:
+                beats = min(f["chunk_slots"], f["tile_slots"], f["slots"]) * (
+                    config.beats_per_acc_word if f["use_acc"] else config.beats_per_word)
+                assert not any(written_early(operation.uops[number], beats, config.vector_register_words)
+                               for number in range(f["first"], f["last"] + 1)), f"seed {seed}"
 
 
 @pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, OPTIONS, OPEN, UNEVEN, LONG], ids=lambda each: each.name)
