@@ -36,7 +36,7 @@ from tq_hw.compiler.lower import (
     softmax,
     state,
 )
-from tq_hw.compiler.lower.legalize import legalize
+from tq_hw.compiler.lower.legalize import WINDOW_LIMIT, legalize
 from tq_hw.compiler.passes import Observer, unobserved
 from tq_hw.compiler.plan.lead import leads
 from tq_hw.compiler.plan.places import Choice, Plan
@@ -143,7 +143,9 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     check_profile(model)
     # The serial machine multiplies one number at a time: moves are faster.
     machine_patterns = () if config.design == "serial" else picks(config.gemm_rows, config.cols)
-    legal = legalize(model, patterns, machine_patterns)
+    # Three eighths are for the odd pitch of the window's rows, and for weights and parameters.
+    window_limit = min(WINDOW_LIMIT, config.scratchpad_words * 5 // 8)
+    legal = legalize(model, patterns, machine_patterns, window_limit=window_limit)
     observe("legalize", legal)
 
     graph = in_place(legal)

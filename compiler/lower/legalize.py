@@ -31,13 +31,15 @@ from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
-__all__ = ["LOWERINGS", "WHY_LEFT", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "reshaped",
-           "supported_operators", "view_shape"]
+__all__ = ["LOWERINGS", "WHY_LEFT", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
+           "reshaped", "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
 #: Types of tensors in the accelerator's memory.
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
+#: Pixels of an image that are summed as one window, at most, where the scratchpad has room for it.
+WINDOW_LIMIT = 1024
 #: What is said of operators that are taken in no way, or in few.
 WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
         "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
@@ -87,6 +89,8 @@ class Legalizer:
     variable_names: dict[int, str] = field(default_factory=dict)
     #: Upper and lower bytes of int16 activations.
     planes: dict[int, tuple[Value, Value]] = field(default_factory=dict)
+    #: Pixels of an image that are summed as one window, at most.
+    window_limit: int = WINDOW_LIMIT
 
     def tensor(self, op: Operator, position: int) -> Tensor:
         """Record of an input that is present."""
@@ -187,11 +191,12 @@ def _refuse_unknown(subgraph: Subgraph) -> None:
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
-             packs: bool = True) -> Graph:
+             packs: bool = True, window_limit: int = WINDOW_LIMIT) -> Graph:
     """Make layers of the model's main subgraph, after the library's patterns, `patterns` and those of the machine.
 
     What `patterns` made of the model is held against it on random inputs. Without `packs` float32 is not computed
-    operator by operator.
+    operator by operator. An image of more pixels than `window_limit` is not summed as one window, which must lie in the
+    scratchpad.
 
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
@@ -203,7 +208,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
         check_rewrite(model, subgraph)
     check_floats(subgraph)
     _refuse_unknown(subgraph)
-    state = Legalizer(subgraph, variable_names=variable_names(subgraph))
+    state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit)
     _initialize(state, model)
     for index in subgraph.inputs:
         tensor = subgraph.tensors[index]

@@ -26,8 +26,8 @@ from tq_hw.sim.golden.registry import normalize_axis, require, require_same_quan
 
 __all__ = ["grouped_value"]
 
-#: More elements than this are not summed as a window, or as a dot product for each row.
-_WINDOW_LIMIT, _DOT_LIMIT = 1024, 4096
+#: More elements than this are not summed as a dot product for each row.
+_DOT_LIMIT = 4096
 #: More images than this are transposed, so that they walk together, unless each has this many lanes.
 _IMAGES, _LANES = 4, 256
 
@@ -113,7 +113,7 @@ def _sum_or_mean(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Va
     tensor = state.tensor(op, 0)
     grouped = _grouped(tensor.shape, p.axes)
     n, h, w, c = value.shape
-    if len(tensor.shape) == 4 and p.axes == (1, 2) and p.count <= _WINDOW_LIMIT and max(h, w) <= KERNEL_LIMIT:
+    if len(tensor.shape) == 4 and p.axes == (1, 2) and p.count <= state.window_limit and max(h, w) <= KERNEL_LIMIT:
         _sum(state, op, p, value, _raw(state, op, (n, 1, 1, c)), np.ones((h, w, c), np.int8), depthwise=True)
     elif p.count > _DOT_LIMIT or (grouped is not None and (grouped[0] == 1 or grouped[2] > 1)) or (
             grouped is None and len(tensor.shape) - 1 not in p.axes):
