@@ -94,6 +94,23 @@ def test_a_model_on_an_emulated_board(library: str, port: str, model: Model) -> 
 
 
 @needs_headers
+def test_a_state_goes_on_where_nothing_is_allocated_anew(library: str, port: str) -> None:
+    """A second allocate_tensors changes nothing in LiteRT; a new interpreter begins again."""
+    model = parse_model(write_model(typical("SVDF")), "state")
+    delegate = litert.load_delegate(library, {"port": port})
+    one = litert.Interpreter(model_content=mixed(model), experimental_delegates=[delegate])
+    other = litert.Interpreter(model_content=write_model(model),
+                               experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF)
+    first = runs(one, 2)
+    np.testing.assert_equal(first, runs(other, 2))
+    second = runs(one, 2)
+    np.testing.assert_equal(second, runs(other, 2))
+    assert not np.array_equal(second[0][0], first[0][0])
+    again = litert.Interpreter(model_content=mixed(model), experimental_delegates=[delegate])
+    np.testing.assert_equal(runs(again, 2), first)
+
+
+@needs_headers
 def test_one_delegate_for_many_interpreters(library: str, port: str) -> None:
     """The memory of an interpreter that is gone goes to the next ones, whatever is open besides."""
     models = [float_middle(), topk_head()]
