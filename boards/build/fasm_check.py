@@ -77,16 +77,24 @@ def _plain(name: str) -> str:
     return _INDEX.sub(lambda found: f"[{int(found[1])}]", name)
 
 
+def _value(line: re.Match[str]) -> int | None:
+    """Return what a line gives its feature, None for digits that its base does not have."""
+    try:
+        return 1 if line["value"] is None else int(line["value"].replace("_", ""), _BASES[line["base"]])
+    except ValueError:
+        return None
+
+
 def _features(fasm: str) -> Iterator[tuple[str, str]]:
     """Yield tile and feature for each bit that is asked for."""
     for number, text in enumerate(fasm.splitlines(), 1):
-        line = text.partition("#")[0].strip()
-        if not line or line.startswith("{"):
+        # Annotations stand in braces behind a feature, or alone.
+        line = text.partition("#")[0].partition("{")[0].strip()
+        if not line:
             continue
-        found = _LINE.match(line)
-        if found is None:
+        found = _LINE.fullmatch(line)
+        if found is None or (value := _value(found)) is None:
             raise ToolError(f"top.fasm, line {number}: not a feature: {line}")
-        value = 1 if found["value"] is None else int(found["value"].replace("_", ""), _BASES[found["base"]])
         if found["high"] is None:
             yield from [(found["tile"], found["name"])] * (value & 1)
             continue

@@ -313,10 +313,12 @@ def test_frames_are_held_against_the_database(tmp_path: Path) -> None:
             ("CLBLL_L_X9Y9.A", "top.fasm asks for CLBLL_L_X9Y9.A; the database has no tile CLBLL_L_X9Y9"),
             ("CLBLL_L_X2Y3.SLICEL_X0.NEW",
              "top.fasm asks for CLBLL_L_X2Y3.SLICEL_X0.NEW; the database has no such feature of CLBLL_L"),
-            ("CLBLL_L_X2Y3", "top.fasm, line 1: not a feature: CLBLL_L_X2Y3"),
+            *((f"CLBLL_L_X2Y3{end}", f"top.fasm, line 1: not a feature: CLBLL_L_X2Y3{end}")
+              for end in ("", ".SLICEL_X0.A[3", ".A[1:0] = 2'q1", ".A[1:0] = 2'b12", ".A = 1 B")),
             ("LIOB33_SING_X0Y0.IOB_Y0.PULLTYPE.NONE",
              "top.fasm asks for no feature that the database has: the bitstream would configure nothing"),
-            ("# nothing", "top.fasm asks for no feature that the database has: the bitstream would configure nothing")):
+            ('{ .source = "top" } # nothing',
+             "top.fasm asks for no feature that the database has: the bitstream would configure nothing")):
         (tmp_path / "top.fasm").write_text(line, encoding="utf-8")
         with pytest.raises(ToolError) as error:
             check_frames(tmp_path, family, PART, "xc7a50t")
