@@ -253,6 +253,7 @@ tq_status tq_counter(const tq_model *model, uint32_t offset, uint32_t *value)
 static tq_status wait_for_end(const tq_bus *bus, uint32_t most_cycles, uint32_t *end)
 {
     uint32_t cycles = 0, still = 0;
+    uint64_t passed = 0; /* the counter begins again after 2^32 cycles */
     /* A look takes a cycle at least, but for those at a clock that stands still: a device that lies ends, too. */
     for (uint64_t looks = 0;; looks++) {
         uint32_t now;
@@ -263,8 +264,9 @@ static tq_status wait_for_end(const tq_bus *bus, uint32_t most_cycles, uint32_t 
         if (status != TQ_OK)
             return status;
         still = now == cycles ? still + 1u : 0u;
+        passed += (uint32_t)(now - cycles);
         cycles = now;
-        if (cycles > most_cycles || still > TQ_STUCK_POLLS || looks > (uint64_t)most_cycles + TQ_STUCK_POLLS) {
+        if (passed > most_cycles || still > TQ_STUCK_POLLS || looks > (uint64_t)most_cycles + TQ_STUCK_POLLS) {
             status = stop(bus);
             return status == TQ_OK ? TQ_TIMED_OUT : status;
         }

@@ -182,30 +182,6 @@ def test_wrong_arguments_and_a_dead_bus_are_statuses(tq: Any, rtl: BenchBus, sma
     assert driver.text(99) == "unknown status"
 
 
-def test_memory_may_end_where_addresses_do(tq: Any, small: Program) -> None:
-    memory = (1 << 32) - MEMORY_BYTES
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(memory, bytes(MEMORY_BYTES))
-        driver = Driver(tq, BenchBus(bench, NAMES).bus)
-        assert driver.open(to_bytes(small), memory, MEMORY_BYTES + 1) == "bad argument"
-        assert driver.open(to_bytes(small), memory, MEMORY_BYTES) == "done"
-        inputs = random_inputs(small, 5)
-        assert driver.run(stored(small, inputs)) == expected(small, inputs)
-
-
-def test_a_model_that_did_not_open_is_a_bad_argument(tq: Any, rtl: BenchBus, small: Program) -> None:
-    driver = Driver(tq, rtl.bus)
-    assert driver.open(to_bytes(small), MEMORY, MEMORY_BYTES) == "done"
-    tensor, model = ctypes.byref(driver.model.inputs[0]), ctypes.byref(driver.model)
-    assert driver.open(to_bytes(small)[:60], MEMORY, MEMORY_BYTES) == "not a compiled model"
-    data, value = ctypes.create_string_buffer(1 << 10), ctypes.c_uint32()
-    for one in (model, None):
-        for status in (tq.tq_write(one, tensor, data, driver.model.inputs[0].bytes), tq.tq_run(one, 1000),
-                       tq.tq_read(one, tensor, data, driver.model.inputs[0].bytes), tq.tq_reset_state(one),
-                       tq.tq_counter(one, 0x80, ctypes.byref(value))):
-            assert driver.text(status) == "bad argument"
-
-
 def test_a_machine_that_stops_gives_its_error(tq: Any, rtl: BenchBus, small: Program) -> None:
     driver = Driver(tq, rtl.bus)
     bad = bytearray(small.image)

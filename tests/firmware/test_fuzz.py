@@ -36,7 +36,8 @@ def replay(tmp_path: Path, target: str, name: str, driver: Path) -> subprocess.C
 @pytest.mark.parametrize(("target", "name", "file", "old", "new", "sees"), [
     ("file", "zero_point_least", "tq_float.c", "(int64_t)value - tensor->zero_point", "value - tensor->zero_point",
      "signed integer overflow"),
-    ("file", "counter_back_and_forth", "tq.c", " || looks > (uint64_t)most_cycles + TQ_STUCK_POLLS", "", ""),
+    ("file", "counter_back_and_forth", "tq.c", "passed > most_cycles || still > TQ_STUCK_POLLS || looks > "
+     "(uint64_t)most_cycles + TQ_STUCK_POLLS", "(passed = cycles) > most_cycles || still > TQ_STUCK_POLLS", ""),
     ("link", "late_answers", "tq_link.c", "if (++late == TQ_LINK_MOST_LATE)", "if (++late == 0)", ""),
 ])
 def test_a_defect_is_seen(tmp_path: Path, target: str, name: str, file: str, old: str, new: str, sees: str) -> None:
