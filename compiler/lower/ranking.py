@@ -1,7 +1,7 @@
 """ONE_HOT and TOPK_V2.
 
 The best of a row, then the best of what is below it, and so on: with its place in it, each element is a number of its
-own (`walks.py`), and every number of the answer is a walk over the row.
+own, `code * 2^bits - place`, and for every one of the answer all rows are gone over, cut in parts that walk at once.
 """
 
 import math
@@ -9,14 +9,27 @@ import math
 import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat, Move, OneHot
-from tq_hw.compiler.ir.strided import blank, copy_between
-from tq_hw.compiler.ir.value import TYPE_CODES, Value
+from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
+from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
-from tq_hw.compiler.lower.walks import PLACE_BITS, walk_below
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, immediate_a, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    reg_a,
+    reg_b,
+    set_to,
+    shifted,
+    to,
+)
+from tq_hw.isa.latency import UOP_WAIT_CYCLES
+from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT8_CODES
@@ -25,6 +38,12 @@ from tq_hw.sim.golden.registry import int_option, normalize_axis, require
 __all__: list[str] = []
 
 _INT32 = TYPE_CODES["int32"]
+#: Bits of the place in the number of an element, by its type; the number has 31 bits and a sign.
+_PLACE_BITS = {TYPE_CODES["int8"]: 23, TYPE_CODES["int16"]: 15}
+#: Parts of a row at most; cycles of a layer besides its program, and bytes that memory gives in one, for the choice.
+_MOST_PARTS, _LAYER_CYCLES, _CYCLE_BYTES = 1024, 300, 8
+_LEAST = -1 << 31
+_BEST, _ABOVE, _X, _NUMBER, _PLACE = range(5)
 
 
 @lowers("ONE_HOT")
@@ -54,10 +73,10 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
 
 @lowers("TOPK_V2")
 def lower_top_k(state: Legalizer, op: Operator) -> None:
-    """A walk for each place of the answer; what it finds is a code and its place in one number."""
+    """The best number of all, then the best of those below it, and so on; at last their codes and places."""
     tensor, (codes, places) = state.tensor(op, 0), (state.subgraph.tensors[index] for index in op.outputs)
     kind = TYPE_CODES[tensor.dtype]
-    place_bits = PLACE_BITS[kind]
+    place_bits = _PLACE_BITS[kind]
     require(tensor.shape[-1] < 1 << place_bits,
             f"rows of {tensor.dtype} must have less than {1 << place_bits} elements, found {tensor.shape[-1]}")
     rank, length = len(tensor.shape), tensor.shape[-1]
@@ -65,16 +84,17 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
     order = (rank - 1, *range(rank - 1), rank)
     transposed = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(order))
     codes_value, places_value = state.new_value(codes), state.new_value(places)
+    parts = min(range(min(length, _MOST_PARTS) + 1), key=lambda parts: _cycles(length, rows, best, parts))
+    source = _numbers(state, op, transposed, (length, rows), parts, kind) if parts else transposed
     found: list[Value] = []
     for _ in range(best):
-        found.append(walk_below(state, op, transposed, (1, length, rows), found[-1] if found else None, kind))
+        found.append(_best(state, op, source, (length, rows), parts, kind, found[-1] if found else None))
     keys = found[0]
     if best > 1:
-        keys = Value(f"{codes.name} (codes and places)", codes.index, (1, 1, 1, 4 * rows * best))
+        keys = _new(state, op, "best", rows * best)
         base, target = blank((rows,), "int32"), blank((rows, best), "int32")
         state.layers.append(Move(op.index, op.op, tuple(found), keys, tuple(
             copy_between(number, base, base, target[:, number], target) for number in range(best))))
-    # A number is `code * 2^place_bits - place`.
     negative = to(0, immediate_a(0), reg_b(1), alu=Alu.SUB)
     first = to(1, STREAM_A)
     code = (first, negative, to(0, reg_a(0), immediate(place_bits), alu=Alu.SAR),
@@ -83,3 +103,91 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
     for value, out_type, uops in ((codes_value, kind, code), (places_value, _INT32, place)):
         state.values[value.tensor] = value
         state.layers.append(Flat(op.index, op.op, (keys,), value, rows * best, (_INT32,), out_type, uops))
+
+
+def _new(state: Legalizer, op: Operator, what: str, count: int, data: IntArray | None = None) -> Value:
+    """Return a value of int32 elements."""
+    tensor = state.subgraph.tensors[op.outputs[0]]
+    return Value(f"{tensor.name} ({what})", tensor.index, (1, 1, 1, 4 * count), data=data)
+
+
+def _cycles(length: int, rows: int, best: int, parts: int) -> float:
+    """Estimate, at sixteen lanes, of finding the `best` of rows in `parts`; in 0: numbers are made while they are read.
+
+    Rows in parts have all numbers in memory: four bytes an element, and as many of its place.
+    """
+    def program(steps: int, width: int, size: int) -> float:
+        return steps * size * max(UOP_WAIT_CYCLES, width / 16)
+    if not parts:
+        return sum(program(length, rows, len(_body(True, number > 0))) for number in (0, *(1,) * (best - 1)))
+    read = 4 * length * rows / _CYCLE_BYTES
+    walk = max(read, program(ceil_div(length, parts), parts * rows, len(_body(False, True))))
+    joins = 2 * _LAYER_CYCLES + program(parts, rows, len(_body(False, False))) if parts > 1 else 0
+    return 2 * read + 2 * _LAYER_CYCLES + best * (walk + joins)
+
+
+def _body(is_made: bool, is_below: bool, place_bits: int = 0) -> tuple[Uop, ...]:
+    """Return what is done for each element: the larger one, or the least number in place of one that is not below.
+
+    The number is stream A's, or `is_made` of its code and of the count of elements.
+    """
+    number = reg_a(_NUMBER) if is_made else STREAM_A
+    below = (to(_X, number, reg_b(_ABOVE), alu=Alu.LESS), to(_X, immediate_a(_LEAST), reg_b(_X), alu=Alu.SUB),
+             to(_X, number, reg_b(_X), alu=Alu.MIN), to(_BEST, reg_a(_BEST), reg_b(_X), alu=Alu.MAX))
+    body = below if is_below else (to(_BEST, number, reg_b(_BEST), alu=Alu.MAX),)
+    if not is_made:
+        return body
+    return (to(_NUMBER, STREAM_A, shifted(place_bits)), to(_NUMBER, reg_a(_NUMBER), reg_b(_PLACE), alu=Alu.SUB), *body,
+            to(_PLACE, reg_a(_PLACE), immediate(1), alu=Alu.ADD))
+
+
+def _numbers(state: Legalizer, op: Operator, value: Value, shape: tuple[int, int], parts: int, kind: int) -> Value:
+    """Make `code * 2^bits - place` of [length, rows]; after them less ones, up to a multiple of `parts`."""
+    length, rows = shape
+    places = _new(state, op, "places", length * rows, np.repeat(np.arange(length, dtype=np.int32), rows))
+    made = _new(state, op, "numbers", length * rows)
+    state.layers.append(Flat(op.index, op.op, (value, places), made, length * rows, (kind, _INT32), _INT32, (
+        to(0, STREAM_A, shifted(_PLACE_BITS[kind])), {**reg_a(0), **STREAM_B, "alu": Alu.SUB, **OUT})))
+    more = -length % parts
+    if not more:
+        return made
+    base, target = blank((length, rows), "int32"), blank((length + more, rows), "int32")
+    whole = _new(state, op, "numbers, filled", (length + more) * rows)
+    # Four such bytes are a number below all of elements.
+    state.layers.append(Move(op.index, op.op, (made,), whole, (
+        copy_between(0, base, base, target[:length], target), fill_view(-128, target[length:], target))))
+    return whole
+
+
+def _best(state: Legalizer, op: Operator, source: Value, shape: tuple[int, int], parts: int, kind: int,
+          above: Value | None) -> Value:
+    """Return the largest number of each row, of those that are less than the one in `above`, if there is one."""
+    (length, rows), give = shape, ({**reg_a(_BEST), **OUT},)
+    inputs, before = [source], [set_to(_BEST, _LEAST)]
+    if not parts:
+        before.append(set_to(_PLACE, 0))
+    if above is not None:
+        inputs.append(_spread(state, op, above, rows, parts))
+        before.append(to(_ABOVE, immediate_a(0), STREAM_B, alu=Alu.ADD))
+    width = max(parts, 1) * rows
+    made = _new(state, op, "best of parts" if parts > 1 else "best of all", width)
+    state.layers.append(Flat(
+        op.index, op.op, tuple(inputs), made, width, ((_INT32 if parts else kind), _INT32)[:len(inputs)], _INT32,
+        tuple(before), _body(not parts, above is not None, _PLACE_BITS[kind]), give, ceil_div(length, max(parts, 1))))
+    if parts < 2:
+        return made
+    best = _new(state, op, "best of all", rows)
+    state.layers.append(Flat(op.index, op.op, (made,), best, rows, (_INT32,), _INT32, (set_to(_BEST, _LEAST),),
+                             _body(False, False), give, parts))
+    return best
+
+
+def _spread(state: Legalizer, op: Operator, value: Value, rows: int, parts: int) -> Value:
+    """Return a number of each row once for each part."""
+    if parts < 2:
+        return value
+    made = _new(state, op, "above", parts * rows)
+    base, target = blank((rows,), "int32"), blank((parts, rows), "int32")
+    state.layers.append(Move(op.index, op.op, (value,), made, (
+        copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
+    return made

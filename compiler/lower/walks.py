@@ -9,13 +9,12 @@ from dataclasses import dataclass
 
 from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
-from tq_hw.compiler.ir.value import ELEMENT_BYTES, TYPE_CODES, Value
+from tq_hw.compiler.ir.value import ELEMENT_BYTES, Value
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
-    STREAM_B,
     Uop,
     immediate,
     immediate_a,
@@ -35,18 +34,16 @@ from tq_hw.sim.golden.product import ProductParams
 from tq_hw.sim.golden.reduce import MeanParams
 from tq_hw.sim.golden.registry import require
 
-__all__ = ["PLACE_BITS", "WALK_LIMIT", "walk_average", "walk_below", "walk_extreme", "walk_index", "walk_product",
-           "walk_sum"]
+__all__ = ["WALK_LIMIT", "walk_average", "walk_extreme", "walk_index", "walk_product", "walk_sum"]
 
 #: Parts of a count, at most.
 _MOST_LANES = 1024
 #: Cycles from a micro-operation to one that needs its result; of a layer; of filling up (and half of one per byte).
 _WAIT_CYCLES, _LAYER_CYCLES, _FILL_CYCLES = 23, 300, 400
-#: An element and its place in one number: `element * 2^bits - place`; by the type of the element.
-PLACE_BITS = {TYPE_CODES["int8"]: 23, TYPE_CODES["int16"]: 15}
-_BYTE_PLACES = PLACE_BITS[TYPE_CODES["int8"]]
-#: More bytes than this have no such number.
-WALK_LIMIT = 1 << _BYTE_PLACES
+#: An element and its place in one number: `element * 2^23 - place`.
+_PLACE_BITS = 23
+#: More elements than this have no such number.
+WALK_LIMIT = 1 << _PLACE_BITS
 _ACC, _INDEX, _KEEP, _COUNT, _X = range(5)
 
 _Uops = tuple[Uop, ...]
@@ -181,34 +178,14 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
     return _walk(state, op, value, _Code((set_to(_ACC, 0), set_to(_COUNT, 1)), body, (*widen, out), (0, 0)), shape)
 
 
-def _keys(minimum: bool, place_bits: int = _BYTE_PLACES) -> tuple[_Uops, _Uops]:
-    """Best of `element * 2^place_bits - place` (smallest: plus): the first of equal elements is the best."""
+def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
+    """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
     worst = (1 << 31) - 1 if minimum else -1 << 31
     return (set_to(_ACC, worst), set_to(_COUNT, 0)), (
-        to(_X, STREAM_A, shifted(place_bits)),
+        to(_X, STREAM_A, shifted(_PLACE_BITS)),
         to(_X, reg_a(_X), reg_b(_COUNT), alu=Alu.ADD if minimum else Alu.SUB),
         to(_ACC, reg_a(_ACC), reg_b(_X), alu=Alu.MIN if minimum else Alu.MAX),
         to(_COUNT, reg_a(_COUNT), immediate(1), alu=Alu.ADD))
-
-
-def walk_below(state: Legalizer, op: Operator, value: Value, shape: Shape, above: Value | None,
-               code: int = TYPE_CODES["int8"]) -> Value:
-    """Largest `element * 2^PLACE_BITS[code] - place` of [1, count, inner] that is less than that in `above`, if any."""
-    _, count, inner = shape
-    before, (key, placed, best, count_up) = _keys(False, PLACE_BITS[code])
-    below: _Uops = ()
-    if above is not None:
-        before = (*before, to(_INDEX, immediate_a(0), STREAM_B, alu=Alu.ADD))
-        # The least number instead of what is not below.
-        below = (to(_KEEP, reg_a(_X), reg_b(_INDEX), alu=Alu.LESS), to(_X, reg_a(_X), reg_b(_KEEP), low()),
-                 to(_KEEP, reg_a(_KEEP), immediate(1), alu=Alu.SUB),
-                 to(_KEEP, reg_a(_KEEP), immediate(31), alu=Alu.SHL),
-                 to(_X, reg_a(_X), reg_b(_KEEP), alu=Alu.ADD))
-    inputs = (value,) if above is None else (value, above)
-    out = Value(f"{value.name} (best)", op.outputs[0], (1, 1, 1, 4 * inner))
-    state.layers.append(Flat(op.index, op.op, inputs, out, inner, (code, 2)[:len(inputs)], 2, before,
-                             (key, placed, *below, best, count_up), ({**reg_a(_ACC), **OUT},), count))
-    return out
 
 
 def _place(minimum: bool) -> _Uops:
