@@ -24,14 +24,14 @@ from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import SIGNATURES
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import located
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
-__all__ = ["LOWERINGS", "WHY_LEFT", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
+__all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
            "reshaped", "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
@@ -41,7 +41,7 @@ _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 #: Pixels of an image that are summed as one window, at most, where the scratchpad has room for it.
 WINDOW_LIMIT = 1024
 #: What is said of operators that are taken in no way, or in few.
-WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
+_WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
         "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
         "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
                  "SELECT_V2, or keep a fixed number with TOPK_V2",
@@ -179,15 +179,26 @@ def supported_operators() -> list[str]:
 
 def _refuse_unknown(subgraph: Subgraph) -> None:
     """Name all operators that there is no lowering for, how often each occurs, and where first."""
-    places: dict[str, list[int]] = {}
+    places: dict[str, list[Operator]] = {}
     for op in subgraph.operators:
         if op.op not in LOWERINGS:
-            places.setdefault(op.op, []).append(op.index)
+            places.setdefault(op.op, []).append(op)
     if places:
-        found = ", ".join(f"{name} (operator {at[0]})" if len(at) == 1 else f"{name} ({len(at)}, the first is operator "
-                          f"{at[0]})" for name, at in sorted(places.items(), key=lambda item: item[1][0]))
-        why = "".join(f"; {WHY_LEFT[name]}" for name in places if name in WHY_LEFT)
+        found = ", ".join(f"{name} (operator {at[0].index})" if len(at) == 1 else f"{name} ({len(at)}, the first is "
+                          f"operator {at[0].index})"
+                          for name, at in sorted(places.items(), key=lambda item: item[1][0].index))
+        why = "".join(_why_left(subgraph, at[0]) for at in places.values())
         raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
+
+
+def _why_left(subgraph: Subgraph, op: Operator) -> str:
+    """Return why an operator is not taken, behind a semicolon; "" where there is nothing to say."""
+    if op.op in _WHY_LEFT:
+        return f"; {_WHY_LEFT[op.op]}"
+    if op.op not in FLOAT_OPERATORS:
+        return ""
+    read, made = (subgraph.tensors[index].dtype for index in (op.inputs[0], op.outputs[0]))
+    return f"; {op.op} is taken of float32 inside a model, here it is from {read} to {made}"
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,

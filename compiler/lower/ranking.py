@@ -33,7 +33,7 @@ from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT8_CODES
-from tq_hw.sim.golden.registry import int_option, normalize_axis, require
+from tq_hw.sim.golden.registry import int_option, normalize_axis, require, require_dtype
 
 __all__: list[str] = []
 
@@ -75,14 +75,14 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
 def lower_top_k(state: Legalizer, op: Operator) -> None:
     """The best number of all, then the best of those below it, and so on; at last their codes and places."""
     tensor, (codes, places) = state.tensor(op, 0), (state.subgraph.tensors[index] for index in op.outputs)
-    kind = TYPE_CODES[tensor.dtype]
+    value, kind = state.input(op, 0), TYPE_CODES[require_dtype(op, state.subgraph, "int8", "int16").dtype]
     place_bits = _PLACE_BITS[kind]
     require(tensor.shape[-1] < 1 << place_bits,
             f"rows of {tensor.dtype} must have less than {1 << place_bits} elements, found {tensor.shape[-1]}")
     rank, length = len(tensor.shape), tensor.shape[-1]
     rows, best = math.prod(tensor.shape[:-1]), codes.shape[-1]
     order = (rank - 1, *range(rank - 1), rank)
-    transposed = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(order))
+    transposed = move_view(state, op, value, tensor, lambda x: x.transpose(order))
     codes_value, places_value = state.new_value(codes), state.new_value(places)
     parts = min(range(min(length, _MOST_PARTS) + 1), key=lambda parts: _cycles(length, rows, best, parts))
     source = _numbers(state, op, transposed, (length, rows), parts, kind) if parts else transposed

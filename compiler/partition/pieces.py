@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from tq_hw.compiler.lower.legalize import LOWERINGS, WHY_LEFT, legalize
+from tq_hw.compiler.lower.legalize import LOWERINGS, legalize
 from tq_hw.compiler.partition.clusters import Edges
 from tq_hw.compiler.rewrite.float_moves import MOVES
 from tq_hw.model.cut import cut
@@ -121,7 +121,7 @@ def _without_place(message: str, operators: Sequence[Operator]) -> str:
     if len(operators) > 1:
         return message
     if operators[0].op not in LOWERINGS and message.startswith("not supported: "):
-        return WHY_LEFT.get(operators[0].op, "the accelerator does not have this operator")
+        return message.partition(" lists the operators that are; ")[2] or "the accelerator does not have this operator"
     return re.sub(r"^(.*: subgraph 0, )?operator \d+ \(?[\w:]+\)?: ", "", message, count=1)
 
 

@@ -180,8 +180,9 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
         if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
             raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, which an operator left in "
                                    "float32 reads; quantize the whole model to int8")
-        raise node.error(f"{where} has {len(quantization.scale)} scales, an activation has one: per-axis scales are "
-                         f"for constant weights")
+        why = (f"an operand of {node.operator.op} has one there, constant or not" if tensor.data is not None else
+               "an activation has one: per-axis scales are for constant weights")
+        raise node.error(f"{where} has {len(quantization.scale)} scales, {why}")
 
 
 def check_shapes(node: Node) -> None:

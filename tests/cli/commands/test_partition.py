@@ -222,6 +222,20 @@ def test_a_refusal_counts_operators_of_one_kind(tq: Tq, tmp_path: Path) -> None:
         "with --partition 1 of 4 operators, none of which multiplies, would be on the accelerator, the rest in LiteRT"]
 
 
+def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> None:
+    """As the converter leaves a square of int16 that goes on in float32; LiteRT refuses it, too."""
+    b = ModelBuilder("mixed")
+    x = b.add("RELU", [b.input((1, 8), "int16", scale=0.1)])
+    square = b.tensor((1, 8), "float32")
+    b.operator("SQUARE", [x], [square])
+    (tmp_path / "mixed.tflite").write_bytes(b.build(square))
+    result = tq("compile", "mixed.tflite")
+    why = "SQUARE is taken of float32 inside a model, here it is from int16 to float32"
+    assert result.err.splitlines()[:3] == [
+        "tq-hw: mixed.tflite: not supported: SQUARE (operator 1); `tq-hw ops` lists the operators that are; " + why,
+        "1 of 2 operators are not taken; `tq-hw ops` lists those that are:", f"  SQUARE (operator 1): {why}"]
+
+
 def test_a_broken_file_is_only_that(tq: Tq, head: str) -> None:
     Path(head).write_bytes(Path(head).read_bytes()[:300])
     assert len(tq("compile", head).err.splitlines()) == 1
