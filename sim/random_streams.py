@@ -42,6 +42,18 @@ def random_program(config: Config, seed: int, operations: int = 6) -> Program:
     return _Maker(config, seed).make(operations)
 
 
+def _keep_apart(uop: dict[str, int], beats: int, config: Config) -> None:
+    """Read a stream in place of a register of which the micro-operation writes words in other beats."""
+    span, written = ceil_div(beats, config.vector_register_words), uop["d_register"]
+    if uop["destination"] != Destination.REGISTER or uop["once"]:
+        return
+    for name in "ab":
+        read, hold = uop[f"{name}_register"], uop[f"{name}_hold"]
+        meets = read < written + span and written < read + (1 if hold else span)
+        if uop[f"{name}_source"] == Source.REGISTER and meets and (hold or read != written):
+            uop[f"{name}_source"] = Source.STREAM
+
+
 class _Maker:
     def __init__(self, config: Config, seed: int) -> None:
         self.config, self.rng = config, random.Random(seed)
@@ -81,10 +93,7 @@ class _Maker:
                        outputs=(Port("memory", "uint8", (size,), 0.0, 0, 0, size),))
 
     def _define(self) -> None:
-        """Write every vector register and table entry: undefined values that saturate look like defined ones.
-
-        One run goes on through all registers, for their words need not be a multiple of a slot's.
-        """
+        """Write all words of registers, in one run, and table entries: undefined values that saturate look defined."""
         slots = self.config.vector_words // self.config.beats_per_word
         cols = min(slots, _INPUT_WORDS - 3)  # an int32 slot has up to four words
         self.assembler.uop(0, {"a_source": Source.STREAM})
@@ -251,21 +260,10 @@ class _Maker:
             config.beats_per_acc_word if use_acc else config.beats_per_word)
         for index in range(first, first + count):
             uop = self._uop(use_acc, use_params, index == first + count - 1 and not stores)
-            self._keep_apart(uop, beats)
+            _keep_apart(uop, beats, config)
             stores |= uop["destination"] in OUTPUTS
             self.assembler.uop(index, uop)
         self._run(Unit.VECTOR, f)
-
-    def _keep_apart(self, uop: dict[str, int], beats: int) -> None:
-        """Read a stream in place of a register of which the micro-operation writes words in other beats."""
-        span, written = ceil_div(beats, self.config.vector_register_words), uop["d_register"]
-        if uop["destination"] != Destination.REGISTER or uop["once"]:
-            return
-        for name in "ab":
-            read, hold = uop[f"{name}_register"], uop[f"{name}_hold"]
-            meets = read < written + span and written < read + (1 if hold else span)
-            if uop[f"{name}_source"] == Source.REGISTER and meets and (hold or read != written):
-                uop[f"{name}_source"] = Source.STREAM
 
     def _parameters(self, blocks: int) -> int:
         """Reserve parameter blocks with legal shifts."""
