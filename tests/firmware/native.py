@@ -2,19 +2,27 @@
 
 import ctypes
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tq_hw.isa import control
+from tq_hw.isa.config import load_config
 from tq_hw.sim.rtl.bench import Bench
+from tq_hw.sim.rtl.build import library
 
-__all__ = ["DRIVER", "FIRMWARE", "MEMORY_SPACE", "RECEIVE", "SEND", "WARNINGS", "BenchBus", "Bus", "Driver", "Line",
-           "Link", "Model", "Tensor", "build"]
+__all__ = ["DRIVER", "FIRMWARE", "MEMORY", "MEMORY_BYTES", "MEMORY_SPACE", "NAMES", "RECEIVE", "SEND", "WARNINGS",
+           "BenchBus", "Bus", "Driver", "Line", "Link", "Model", "Tensor", "build", "machine"]
 
 FIRMWARE = Path(__file__).parents[2] / "firmware"
 DRIVER = FIRMWARE / "driver"
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 OK, FAILED = 0, 2
 REGISTERS, MEMORY_SPACE = 0, 1
+#: Of the accelerator under test; its registers by their offsets.
+MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
+NAMES = {register.offset_bytes: register.name for register in control.REGISTERS}
 
 
 class Tensor(ctypes.Structure):
@@ -76,11 +84,19 @@ def build(folder: Path, *more: str) -> Any:
     return library
 
 
+@contextmanager
+def machine(memory: int = MEMORY) -> Iterator[Bench]:
+    """Give a Verilated `tiny` with memory from an address on."""
+    with Bench(library(load_config("tiny"))) as bench:
+        bench.map(memory, bytes(MEMORY_BYTES))
+        yield bench
+
+
 class BenchBus:
     """Registers and memory of the Verilated accelerator as a tq_bus; the clock runs while the driver polls."""
 
-    def __init__(self, bench: Bench, names: dict[int, str], cycles_per_poll: int = 2000) -> None:
-        self._bench, self._names, self._cycles = bench, names, cycles_per_poll
+    def __init__(self, bench: Bench, cycles_per_poll: int = 2000) -> None:
+        self._bench, self._cycles = bench, cycles_per_poll
         self.fail = False
         self.starts = 0
         self.bus = Bus(READ(self._read), READ(self._write), None)
@@ -89,9 +105,9 @@ class BenchBus:
         if self.fail:
             return FAILED
         if space == REGISTERS:
-            if self._names[address] == "status":
+            if NAMES[address] == "status":
                 self._bench.run(self._cycles)
-            value = self._bench.read_register(self._names[address]).to_bytes(4, "little")
+            value = self._bench.read_register(NAMES[address]).to_bytes(4, "little")
         else:
             value = self._bench.read(address, size)
         ctypes.memmove(data, value, size)
@@ -102,8 +118,8 @@ class BenchBus:
             return FAILED
         value = ctypes.string_at(data, size)
         if space == REGISTERS:
-            self.starts += self._names[address] == "control" and value[0] == 1
-            self._bench.write_register(self._names[address], int.from_bytes(value, "little"))
+            self.starts += NAMES[address] == "control" and value[0] == 1
+            self._bench.write_register(NAMES[address], int.from_bytes(value, "little"))
         else:
             self._bench.write(address, value)
         return OK

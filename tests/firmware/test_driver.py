@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,8 @@ from line import AcceleratorBoard, BadLine
 from native import (
     DRIVER,
     FIRMWARE,
+    MEMORY,
+    MEMORY_BYTES,
     MEMORY_SPACE,
     RECEIVE,
     SEND,
@@ -28,25 +29,19 @@ from native import (
     Line,
     Link,
     Tensor,
-    build,
+    machine,
 )
 from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link import c_header as link_header
 from tq_hw.isa import c_header, program
-from tq_hw.isa.config import load_config
-from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.sim import edges
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
-from tq_hw.sim.rtl.bench import Bench
-from tq_hw.sim.rtl.build import library as rtl_library
 
-MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
-NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 RISCV = "riscv64-unknown-elf-gcc"
 
 
@@ -66,19 +61,6 @@ def small() -> Program:
 @pytest.fixture(scope="module")
 def stateful() -> Program:
     return stateful_program()
-
-
-@pytest.fixture(scope="module")
-def tq(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return build(tmp_path_factory.mktemp("driver"), "-DTQ_STUCK_POLLS=50", "-fsanitize=undefined",
-                 "-fno-sanitize-recover=all")
-
-
-@pytest.fixture
-def rtl() -> Iterator[BenchBus]:
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        yield BenchBus(bench, NAMES)
 
 
 def expected(one: Program, inputs: Any, state: bytes | None = None) -> list[bytes]:
@@ -196,9 +178,8 @@ def test_a_machine_that_stops_gives_its_error(tq: Any, rtl: BenchBus, small: Pro
 
 
 def test_a_run_that_takes_too_long_is_stopped(tq: Any, small: Program) -> None:
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        driver = Driver(tq, BenchBus(bench, NAMES, cycles_per_poll=20).bus)
+    with machine() as bench:
+        driver = Driver(tq, BenchBus(bench, cycles_per_poll=20).bus)
         assert driver.open(to_bytes(small), MEMORY, MEMORY_BYTES) == "done"
         assert driver.text(tq.tq_run(ctypes.byref(driver.model), 100)) == "the accelerator did not end in time"
         inputs = random_inputs(small, 5)

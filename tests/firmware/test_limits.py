@@ -1,15 +1,12 @@
 """The C driver where numbers end: the last address, a counter that begins again, a model that is not open."""
 
 import ctypes
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from native import MEMORY_SPACE, BenchBus, Driver, build
+from native import MEMORY, MEMORY_BYTES, MEMORY_SPACE, NAMES, BenchBus, Driver, machine
 from networks import compiled, stored
 
-from tq_hw.isa.config import load_config
-from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program import Program
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.samples.typical import typical
@@ -17,10 +14,6 @@ from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.executor import execute
 from tq_hw.sim.rtl.bench import Bench
-from tq_hw.sim.rtl.build import library as rtl_library
-
-MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
-NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 
 
 @pytest.fixture(scope="module")
@@ -28,24 +21,10 @@ def small() -> Program:
     return compiled(write_model(typical("ADD")), "add")
 
 
-@pytest.fixture(scope="module")
-def tq(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return build(tmp_path_factory.mktemp("driver"), "-DTQ_STUCK_POLLS=50", "-fsanitize=undefined",
-                 "-fno-sanitize-recover=all")
-
-
-@pytest.fixture
-def rtl() -> Iterator[BenchBus]:
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        yield BenchBus(bench, NAMES)
-
-
 def test_memory_may_end_where_addresses_do(tq: Any, small: Program) -> None:
     memory = (1 << 32) - MEMORY_BYTES
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(memory, bytes(MEMORY_BYTES))
-        driver = Driver(tq, BenchBus(bench, NAMES).bus)
+    with machine(memory) as bench:
+        driver = Driver(tq, BenchBus(bench).bus)
         assert driver.open(to_bytes(small), memory, MEMORY_BYTES + 1) == "bad argument"
         assert driver.open(to_bytes(small), memory, MEMORY_BYTES) == "done"
         inputs = random_inputs(small, 5)
@@ -69,7 +48,7 @@ class Endless(BenchBus):
     """A machine that is busy until it is stopped, and counts to 2^32 in four looks."""
 
     def __init__(self, bench: Bench) -> None:
-        super().__init__(bench, NAMES)
+        super().__init__(bench)
         self.looks, self.runs = 0, False
 
     def _read(self, context: Any, space: int, address: int, data: int, size: int) -> int:
@@ -88,11 +67,10 @@ class Endless(BenchBus):
 
 @pytest.mark.parametrize(("most_cycles", "looks"), [(1 << 30, 2), (0xC0000000, 4), (0xFFFFFFFF, 4)])
 def test_a_counter_that_begins_again_ends_a_run(tq: Any, small: Program, most_cycles: int, looks: int) -> None:
-    with Bench(rtl_library(load_config("tiny"))) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        machine = Endless(bench)
-        driver = Driver(tq, machine.bus)
+    with machine() as bench:
+        endless = Endless(bench)
+        driver = Driver(tq, endless.bus)
         assert driver.open(to_bytes(small), MEMORY, MEMORY_BYTES) == "done"
         run = ctypes.byref(driver.model), ctypes.c_uint32(most_cycles)
         assert driver.text(tq.tq_run(*run)) == "the accelerator did not end in time"
-        assert machine.looks == looks
+        assert endless.looks == looks

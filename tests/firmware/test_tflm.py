@@ -13,11 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from native import DRIVER, FIRMWARE, BenchBus
+from native import DRIVER, FIRMWARE, MEMORY, MEMORY_BYTES, BenchBus, machine
 
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import load_config
-from tq_hw.isa.control import REGISTERS
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.cut import cut
 from tq_hw.model.graph import Model, Operator
@@ -27,13 +26,9 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import golden
 from tq_hw.sim.golden.state import State
-from tq_hw.sim.rtl.bench import Bench
-from tq_hw.sim.rtl.build import library as rtl_library
 
 KERNEL = FIRMWARE / "tflm"
 ROOT = Path(os.environ.get("TFLM_ROOT", "/nowhere"))
-MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
-NAMES = {register.offset_bytes: register.name for register in REGISTERS}
 TINY = load_config("tiny")
 # A library built by its own makefile, which downloads: no package of Python or Debian has it (looked up).
 pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="TFLM_ROOT names no checkout of TFLite Micro: the kernel is "
@@ -79,9 +74,8 @@ def in_parts(model: Model, starts: Sequence[int]) -> bytes:
 def allocated(tflm: ctypes.CDLL, data: bytes) -> bool:
     """Return whether a model's tensors are allocated."""
     file = ctypes.create_string_buffer(data, len(data))
-    with Bench(rtl_library(TINY)) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        bus = BenchBus(bench, NAMES)
+    with machine() as bench:
+        bus = BenchBus(bench)
         status = tflm.run(file, ctypes.byref(bus.bus), ctypes.c_uint32(MEMORY), ctypes.c_uint32(MEMORY_BYTES), 0, -1,
                           None, None)
     assert status in (0, 2)
@@ -94,9 +88,8 @@ def run(tflm: ctypes.CDLL, data: bytes, inputs: Sequence[np.ndarray], like: Sequ
     given = b"".join(array.tobytes() for array in inputs)
     outputs = ctypes.create_string_buffer(sum(array.nbytes for array in like))
     file = ctypes.create_string_buffer(data, len(data))
-    with Bench(rtl_library(TINY)) as bench:
-        bench.map(MEMORY, bytes(MEMORY_BYTES))
-        bus = BenchBus(bench, NAMES)
+    with machine() as bench:
+        bus = BenchBus(bench)
         assert tflm.run(file, ctypes.byref(bus.bus), ctypes.c_uint32(MEMORY), ctypes.c_uint32(MEMORY_BYTES),
                         len(inputs), reset, given, outputs) == 0
     size = like[0].nbytes

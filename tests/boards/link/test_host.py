@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from line import AcceleratorBoard, BadLine
+from line import AcceleratorBoard, BadLine, Clock
 from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link.device import Device, MachineError
@@ -40,6 +40,14 @@ def stateful() -> Program:
     return stateful_program()
 
 
+@pytest.fixture
+def still(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Host and line have a clock of their own."""
+    clock = Clock()
+    for module in ("line", "tq_hw.boards.link.host", "tq_hw.boards.link.device"):
+        monkeypatch.setattr(f"{module}.time", clock)
+
+
 def device(board: AcceleratorBoard, *, seed: int = 0, one_in: int = 0) -> tuple[Device, Link, BadLine]:
     line = BadLine(board, seed=seed, one_in=one_in)
     link = Link(line, patience_seconds=5)
@@ -69,6 +77,7 @@ def test_a_good_line_needs_no_repeats(program: Program) -> None:
     assert one.identity == Identity(1, program.fingerprint, 0x10000, 1 << 20, 256, 100_000_000)
 
 
+@pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bad_line_changes_no_tensor_and_starts_nothing_twice(program: Program, seed: int) -> None:
     """Bytes dropped, flipped, doubled and delayed, each 1 in 400: together 1 in 100."""
@@ -82,6 +91,7 @@ def test_a_bad_line_changes_no_tensor_and_starts_nothing_twice(program: Program,
     assert one.resets == 0
 
 
+@pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("seed", range(2))
 def test_state_goes_on_over_a_bad_line(stateful: Program, seed: int) -> None:
     board = AcceleratorBoard(stateful)
@@ -385,6 +395,7 @@ def test_a_baud_rate_beyond_all_ports() -> None:
     os.close(master)
 
 
+@pytest.mark.usefixtures("still")
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_no_bad_line_ever_changes_a_tensor(program: Program, seed: int) -> None:
