@@ -9,12 +9,14 @@ import math
 import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat, Move, OneHot
-from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
+from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import indices_of
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.lower.moves import move_view, output_blank
+from tq_hw.compiler.lower.spread import for_each
+from tq_hw.compiler.lower.walks import filled
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -148,15 +150,9 @@ def _numbers(state: Legalizer, op: Operator, value: Value, shape: tuple[int, int
     made = _new(state, op, "numbers", length * rows)
     state.layers.append(Flat(op.index, op.op, (value, places), made, length * rows, (kind, _INT32), _INT32, (
         to(0, STREAM_A, shifted(_PLACE_BITS[kind])), {**reg_a(0), **STREAM_B, "alu": Alu.SUB, **OUT})))
+    # Four bytes of -128 are a number below all of elements.
     more = -length % parts
-    if not more:
-        return made
-    base, target = blank((length, rows), "int32"), blank((length + more, rows), "int32")
-    whole = _new(state, op, "numbers, filled", (length + more) * rows)
-    # Four such bytes are a number below all of elements.
-    state.layers.append(Move(op.index, op.op, (made,), whole, (
-        copy_between(0, base, base, target[:length], target), fill_view(-128, target[length:], target))))
-    return whole
+    return filled(state, op, made, (1, length, 4 * rows), more, -128) if more else made
 
 
 def _best(state: Legalizer, op: Operator, source: Value, shape: tuple[int, int], parts: int, kind: int,
@@ -167,7 +163,7 @@ def _best(state: Legalizer, op: Operator, source: Value, shape: tuple[int, int],
     if not parts:
         before.append(set_to(_PLACE, 0))
     if above is not None:
-        inputs.append(_spread(state, op, above, rows, parts))
+        inputs.append(for_each(state, op, above, rows, parts, "int32") if parts > 1 else above)
         before.append(to(_ABOVE, immediate_a(0), STREAM_B, alu=Alu.ADD))
     width = max(parts, 1) * rows
     made = _new(state, op, "best of parts" if parts > 1 else "best of all", width)
@@ -180,14 +176,3 @@ def _best(state: Legalizer, op: Operator, source: Value, shape: tuple[int, int],
     state.layers.append(Flat(op.index, op.op, (made,), best, rows, (_INT32,), _INT32, (set_to(_BEST, _LEAST),),
                              _body(False, False), give, parts))
     return best
-
-
-def _spread(state: Legalizer, op: Operator, value: Value, rows: int, parts: int) -> Value:
-    """Return a number of each row once for each part."""
-    if parts < 2:
-        return value
-    made = _new(state, op, "above", parts * rows)
-    base, target = blank((rows,), "int32"), blank((parts, rows), "int32")
-    state.layers.append(Move(op.index, op.op, (value,), made, (
-        copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
-    return made

@@ -3,8 +3,6 @@
 import itertools
 from collections.abc import Sequence
 
-import numpy as np
-
 from tq_hw.compiler.ir.staged import Copy, Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between, fill_view
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
@@ -13,6 +11,7 @@ from tq_hw.compiler.lower.constraints import covers_image
 from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer, publish
 from tq_hw.compiler.lower.moves import move_view
+from tq_hw.compiler.lower.spread import for_each
 from tq_hw.compiler.programs.sixteen import clamped
 from tq_hw.compiler.programs.sixteen_tables import (
     exponential_program,
@@ -201,14 +200,6 @@ def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
     outer, name = count // depth, state.subgraph.tensors[op.outputs[0]].name
     exponentials, reciprocals = sixteen.softmax_tables(state.subgraph.profile)
 
-    def spread(value: Value, dtype: str) -> Value:
-        """One row for each element of the axis."""
-        base, target = blank((outer,), dtype), blank((depth, outer), dtype)
-        made = Value(f"{value.name} (for each)", value.tensor, (1, 1, 1, value.size_bytes * depth))
-        state.layers.append(Move(op.index, op.op, (value,), made, (
-            copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
-        return made
-
     def transposed(value: Value, into: Value, shape: tuple[int, int]) -> Value:
         if 1 not in shape:
             base, target = blank(shape, "int16"), blank(shape[::-1], "int16")
@@ -221,11 +212,12 @@ def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
     value = transposed(state.input(op, 0), across, (outer, depth))
     rows = (1, depth, outer)
     most = _walk(state, op, "maxima", value, rows, _WHOLE[0], _MAX, ({**reg_a(0), **OUT},), _INT16)
-    powers = _flat(state, op, "exponentials", [(value, _INT16), (spread(most, "int16"), _INT16)], count, _INT16,
+    mosts = for_each(state, op, most, outer, depth, "int16")
+    powers = _flat(state, op, "exponentials", [(value, _INT16), (mosts, _INT16)], count, _INT16,
                    exponential_program(p), split_table(exponentials))
     total = _walk(state, op, "sums", powers, rows, 0, _ADD, ({**reg_a(0), **OUT},), _INT32)
     factor = _flat(state, op, "reciprocals", [(total, _INT32)], outer, _INT32, reciprocal_program(),
                    split_table(reciprocals))
-    shares = _flat(state, op, "shares", [(powers, _INT16), (spread(factor, "int32"), _INT32)], count, _INT16,
-                   share_program())
+    factors = for_each(state, op, factor, outer, depth, "int32")
+    shares = _flat(state, op, "shares", [(powers, _INT16), (factors, _INT32)], count, _INT16, share_program())
     publish(state, op, transposed(shares, Value(name, op.outputs[0], (1, 1, 1, 2 * count)), (depth, outer)))

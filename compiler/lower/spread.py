@@ -6,12 +6,23 @@ One byte for all channels of a pixel is a convolution of a channel whose weights
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Mac
+from tq_hw.compiler.ir.staged import Move
+from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.model.graph import Operator, Tensor
 
-__all__ = ["spread"]
+__all__ = ["for_each", "spread"]
+
+
+def for_each(state: Legalizer, op: Operator, value: Value, rows: int, count: int, dtype: str) -> Value:
+    """Return [count, rows] elements of the `rows` that a value has: each of them `count` times."""
+    base, target = blank((rows,), dtype), blank((count, rows), dtype)
+    made = Value(f"{value.name} (for each)", value.tensor, (1, 1, 1, value.size_bytes * count))
+    state.layers.append(Move(op.index, op.op, (value,), made, (
+        copy_between(0, np.broadcast_to(base, target.shape), base, target, target),)))
+    return made
 
 
 def spread(state: Legalizer, op: Operator, position: int) -> Value:

@@ -34,7 +34,7 @@ from tq_hw.sim.golden.product import ProductParams
 from tq_hw.sim.golden.reduce import MeanParams
 from tq_hw.sim.golden.registry import require
 
-__all__ = ["WALK_LIMIT", "walk_average", "walk_extreme", "walk_index", "walk_product", "walk_sum"]
+__all__ = ["WALK_LIMIT", "filled", "walk_average", "walk_extreme", "walk_index", "walk_product", "walk_sum"]
 
 #: Parts of a count, at most.
 _MOST_LANES = 1024
@@ -72,7 +72,7 @@ def _walk(state: Legalizer, op: Operator, value: Value, code: _Code, shape: Shap
     return out
 
 
-def _filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int, fill: int) -> Value:
+def filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int, fill: int) -> Value:
     """Copy [outer, count, inner] with `more` rows of `fill` after each count."""
     outer, count, inner = shape
     source, target = blank(shape, "int8"), blank((outer, count + more, inner), "int8")
@@ -107,7 +107,7 @@ def _reduced(state: Legalizer, op: Operator, value: Value, shape: Shape, fill: i
     if lanes == 1:
         return _walk(state, op, value, single, shape)
     more = -count % lanes
-    whole = _filled(state, op, value, shape, more, fill) if more else value
+    whole = filled(state, op, value, shape, more, fill) if more else value
     partial = _walk(state, op, whole, first, (outer, (count + more) // lanes, lanes * inner))
     return _walk(state, op, partial, second, (outer, lanes, inner))
 
