@@ -87,7 +87,7 @@ def synthesis_script(sources: str, top: str, stat_file: str) -> str:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What `prepare` did: inputs tied, inputs of carry cells that need no LUT any more."""
+    """What `prepare` did: inputs tied, inputs of carry cells left out."""
 
     tied: int
     freed: int
@@ -122,25 +122,26 @@ def _tie(module: Any) -> int:
 
 
 def _free_carries(module: Any) -> int:
-    """Disconnect S and DI of carry bits where no output needs them: each would take a LUT that passes a constant.
+    """Leave out DI of carry bits where no output needs them: the packer takes a LUT for each constant that is there.
 
-    O of a bit needs S of its own and both of those below; CO needs DI of its own, too.
+    CO of a bit and of those above need its DI. A pin that is left out has to be named bit by bit: one that is "x" is a
+    net that nothing drives, at which the placer's timing stops. Without its S a bit cannot be packed.
     """
     used = _used_bits(module)
     freed = 0
     for cell in module["cells"].values():
         if cell["type"] != "CARRY4":
             continue
-        pins = cell["connections"]
+        pins, ways = cell["connections"], cell["port_directions"]
         carries, sums = (pins.get(port) or [None] * 4 for port in ("CO", "O"))
-        above = False
-        for bit in reversed(range(4)):
-            carry = above or carries[bit] in used
-            above = carry or sums[bit] in used
-            for port, needed in (("DI", carry), ("S", above)):
-                if not needed and pins[port][bit] != "x":
-                    pins[port][bit] = "x"
-                    freed += 1
+        needed = [carries[bit] in used or not {*carries[bit + 1:], *sums[bit + 1:]}.isdisjoint(used)
+                  for bit in range(4)]
+        if all(needed):
+            continue
+        bits, way = pins.pop("DI"), ways.pop("DI")
+        pins |= {f"DI[{bit}]": [bits[bit]] for bit in range(4) if needed[bit]}
+        ways |= {f"DI[{bit}]": way for bit in range(4) if needed[bit]}
+        freed += needed.count(False)
     return freed
 
 
