@@ -19,6 +19,7 @@ from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.reasons import check_floats
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
+from tq_hw.compiler.rewrite.state_reads import copied_states
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
@@ -27,7 +28,7 @@ from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
-from tq_hw.sim.golden.registry import located
+from tq_hw.sim.golden.registry import located, require
 from tq_hw.sim.golden.run import run_operator
 from tq_hw.sim.golden.state import State, initial_value
 
@@ -87,8 +88,8 @@ class Legalizer:
     plain_edges: set[int] = field(default_factory=set)
     resources: dict[str, Value] = field(default_factory=dict)
     variable_names: dict[int, str] = field(default_factory=dict)
-    #: Upper and lower bytes of int16 activations.
-    planes: dict[int, tuple[Value, Value]] = field(default_factory=dict)
+    #: Upper and lower bytes of int16 activations, by the value that owns their bytes.
+    planes: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     #: Pixels of an image that are summed as one window, at most.
     window_limit: int = WINDOW_LIMIT
 
@@ -212,7 +213,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = rewrite(quantized_variables(fold_constants(model)), (*patterns, *machine, *LIBRARY))
+    subgraph = rewrite(copied_states(quantized_variables(fold_constants(model))), (*patterns, *machine, *LIBRARY))
     if packs:
         subgraph = packed_floats(subgraph)
     if patterns:
@@ -272,10 +273,12 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
 
 def _initialize(state: Legalizer, model: Model) -> None:
     """Make the values of resource variables with what CALL_ONCE assigns to them."""
-    first = State()
+    first, is_begun = State(), False
     for op in state.subgraph.operators:
+        is_begun |= op.op in ("READ_VARIABLE", "ASSIGN_VARIABLE")
         if op.op == "CALL_ONCE":
             with located(op):
+                require(not is_begun, "CALL_ONCE must come before all READ_VARIABLE and ASSIGN_VARIABLE")
                 run_operator(model, 0, op, {}, first)
     for name, kept in first.resources.items():
         contents = first_codes(state.subgraph, name, kept)

@@ -149,6 +149,7 @@ def lower_pad(state: Legalizer, op: Operator) -> None:
     if len(tensor.shape) != 4 or paddings[0].any() or paddings[3].any() or tensor.dtype != "int8":
         lower_pad_move(state, op)
         return
+    # The value that is padded may have been made for a tensor with another zero point.
     source, output = state.input(op, 0), state.output(op)
     state.layers.append(Pad(op.index, op.op, (source,), output, (int(paddings[1][0]), int(paddings[2][0])),
-                            source.zero_point))
+                            output.zero_point))

@@ -42,10 +42,10 @@ def split_planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, 
 
 
 def _planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
-    """Planes of an activation, once."""
-    if source.tensor not in state.planes:
-        state.planes[source.tensor] = split_planes(state, op, source)
-    return state.planes[source.tensor]
+    """Planes of an activation, once: of all views of the same bytes, and not of what is made of these."""
+    if source.root not in state.planes:
+        state.planes[source.root] = split_planes(state, op, source)
+    return state.planes[source.root]
 
 
 def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:

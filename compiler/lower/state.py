@@ -1,4 +1,4 @@
-"""Resource variables: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE.
+"""Resource variables: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE; what others read of variable tensors.
 
 A variable is a value in memory region 2. Its first contents are what CALL_ONCE's subgraph assigns, evaluated by the
 golden model; that subgraph has no inputs.
@@ -45,3 +45,10 @@ def lower_assign(state: Legalizer, op: Operator) -> None:
     """A copy into the state."""
     source = state.input(op, 1)
     state.layers.append(Move(op.index, op.op, (source,), _variable(state, op), _whole(source)))
+
+
+@lowers("STATE_COPY")
+def lower_state_copy(state: Legalizer, op: Operator) -> None:
+    """A copy, as above."""
+    source = state.variable(op, 0)
+    state.layers.append(Move(op.index, op.op, (source,), state.output(op), _whole(source)))

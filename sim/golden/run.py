@@ -12,7 +12,7 @@ from tq_hw.model.rules.node import Node
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.registry import Array, located
-from tq_hw.sim.golden.state import RESOURCE_KERNELS, State
+from tq_hw.sim.golden.state import RESOURCE_KERNELS, STATE_POSITIONS, State
 
 __all__ = ["Result", "check_inputs", "operator_inputs", "run", "run_operator"]
 
@@ -88,7 +88,8 @@ def _execute(model: Model, number: int, inputs: Sequence[Array],
                                 if tensor.data is not None}
     values |= {tensor.index: state.variable(model, number, tensor.index)
                for tensor in subgraph.tensors if tensor.is_variable}
-    values |= dict(zip(subgraph.inputs, inputs, strict=True))
+    values |= {index: array.copy() if subgraph.tensors[index].is_variable else array
+               for index, array in zip(subgraph.inputs, inputs, strict=True)}
     for op in subgraph.operators:
         with located(op):
             for index, array in zip(op.outputs, run_operator(model, number, op, values, state),
@@ -102,6 +103,11 @@ def run_operator(model: Model, number: int, op: Operator, values: dict[int, Arra
                  state: State) -> list[Array]:
     """Compute the outputs of one operator of subgraph `number` from the tensors known so far."""
     found = operator_inputs(op, values)
+    if op.op not in STATE_POSITIONS:
+        # What is made of a state may be a view of it, and must stay when its owner changes it.
+        tensors = model.subgraphs[number].tensors
+        found = [array.copy() if array is not None and tensors[index].is_variable else array
+                 for index, array in zip(op.inputs, found, strict=True)]
     if op.op in RESOURCE_KERNELS:
         return RESOURCE_KERNELS[op.op](
             op, found, state, lambda index: _call(model, index, state))

@@ -11,9 +11,14 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph
-from tq_hw.sim.golden.registry import Array, Inputs, int_option, str_option, value
+from tq_hw.sim.golden.recurrent import LSTM_CELL, LSTM_HIDDEN
+from tq_hw.sim.golden.registry import Array, Inputs, int_option, kernel, str_option, value
+from tq_hw.sim.golden.svdf import SVDF_STATE
 
-__all__ = ["RESOURCE_KERNELS", "State", "initial_value"]
+__all__ = ["RESOURCE_KERNELS", "STATE_POSITIONS", "State", "initial_value"]
+
+#: Operators that change variable tensors, and which of their inputs these are.
+STATE_POSITIONS = {"SVDF": (SVDF_STATE,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (LSTM_HIDDEN, LSTM_CELL)}
 
 
 @dataclass
@@ -81,6 +86,12 @@ def _call_once(op: Operator, inputs: Inputs, state: State, execute: Execute) -> 
         state.called.add(index)
         execute(index)
     return []
+
+
+@kernel("STATE_COPY")
+def _state_copy(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """What a variable tensor holds now: the compiler's own."""
+    return [value(inputs, 0).copy()]
 
 
 #: Kernels that read or change the state instead of computing from their inputs alone.

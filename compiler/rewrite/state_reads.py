@@ -1,0 +1,37 @@
+"""Variable tensors that others than their owner read: from a copy that is made where they read it.
+
+The owner, an SVDF or LSTM, changes a variable tensor in place. A view of it, or an operator that a pattern puts to
+another place, would find what is there later.
+"""
+
+from dataclasses import replace
+
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.state import STATE_POSITIONS
+
+__all__ = ["copied_states"]
+
+
+def copied_states(subgraph: Subgraph) -> Subgraph:
+    """Return the subgraph with STATE_COPY in front of operators that read what lives on, and do not change it.
+
+    Raises UnsupportedError where the caller gives what lives on.
+    """
+    for tensor in (subgraph.tensors[index] for index in subgraph.inputs):
+        if tensor.is_variable:
+            raise UnsupportedError(f"model input {tensor.name!r} (tensor {tensor.index}) is a variable, which lives on "
+                                   "in the accelerator; give the operator that changes it one of its own")
+    tensors, operators = list(subgraph.tensors), list[Operator]()
+    for op in subgraph.operators:
+        owned, inputs = STATE_POSITIONS.get(op.op, ()), list(op.inputs)
+        for position, index in enumerate(op.inputs):
+            if index < 0 or position in owned or not tensors[index].is_variable:
+                continue
+            inputs[position] = len(tensors)
+            tensors.append(replace(tensors[index], index=len(tensors), name=f"{tensors[index].name} (read)",
+                                   is_variable=False))
+            operators.append(Operator(op.index, "STATE_COPY", (index,), (inputs[position],)))
+        operators.append(op if inputs == list(op.inputs) else replace(op, inputs=tuple(inputs)))
+    return subgraph if len(operators) == len(subgraph.operators) else replace(
+        subgraph, tensors=tuple(tensors), operators=tuple(operators))
