@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.layers import Graph, Layer, Pad
 from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import check
+from tq_hw.compiler.lower.live import live
 from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
@@ -268,7 +269,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
         outputs.append(value)
     edges = {outer: subgraph.tensors[inner] for outer, inner in state.edges.items()}
     edges |= {outer: replace(edges[outer], quantization=Quantization((1.0,), (0,))) for outer in state.plain_edges}
-    return Graph(_live(state.layers, outputs), tuple(inputs), tuple(outputs), edges)
+    return Graph(live(state.layers, outputs), tuple(inputs), tuple(outputs), edges)
 
 
 def _initialize(state: Legalizer, model: Model) -> None:
@@ -284,16 +285,3 @@ def _initialize(state: Legalizer, model: Model) -> None:
         contents = first_codes(state.subgraph, name, kept)
         view = state.view(contents.shape, contents.dtype.name)
         state.resources[name] = Value(name, -1, view, initial=contents)
-
-
-def _live(layers: list[Layer], outputs: list[Value]) -> tuple[Layer, ...]:
-    """Drop layers that no output depends on (a PAD that was absorbed)."""
-    wanted = {value.root for value in outputs} | set(outputs)
-    wanted |= {layer.output for layer in layers if layer.output.initial is not None}
-    kept: list[Layer] = []
-    for layer in reversed(layers):
-        if layer.output in wanted:
-            kept.append(layer)
-            for value in layer.inputs:
-                wanted |= {value, value.root}
-    return tuple(reversed(kept))

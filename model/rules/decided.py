@@ -20,6 +20,8 @@ __all__ = ["decided"]
 #: Longer loops, and more operators in all, stay what they are: a small file may not grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _CHOICES = ("IF", "WHILE")
+#: Types of codes, which mean a number by scale and zero point.
+_CODES = ("int8", "uint8", "int16")
 
 
 def decided(model: Model) -> Model:
@@ -109,7 +111,8 @@ class _Unrolled:
         """Unroll a loop or enter a branch; return the tensors that its outputs are, None if it is not known."""
         before = len(self.tensors), len(self._operators), dict(self._same)
         outputs = self._branch(op) if op.op == "IF" else self._loop(op)
-        if outputs is None or len(outputs) != len(op.outputs) or len(self._operators) > _OPERATOR_LIMIT:
+        if outputs is None or len(self._operators) > _OPERATOR_LIMIT or not self._are_same(
+                outputs, [self.tensors[index] for index in op.outputs]):
             del self.tensors[before[0]:], self.known[before[0]:], self._operators[before[1]:]
             self._same = before[2]
             return None
@@ -151,10 +154,17 @@ class _Unrolled:
             _evaluate(each, tensors)
         return _truth(tensors[callee.outputs[0]])
 
+    def _are_same(self, given: Sequence[int], taken: Sequence[Tensor]) -> bool:
+        """Whether codes mean the same to who takes them: the kernels copy bytes, whatever the scales are."""
+        pairs = [(self.tensors[index], tensor) for index, tensor in zip(given, taken, strict=False)]
+        return len(given) == len(taken) and all(
+            one.dtype == other.dtype and (one.dtype not in _CODES or one.quantization == other.quantization)
+            for one, other in pairs)
+
     def _copy(self, op: Operator, option: str, inputs: Sequence[int]) -> list[int] | None:
         """Add the operators of a subgraph; return the tensors of its outputs."""
         callee = self._callee(op, option)
-        if callee is None or len(callee.inputs) != len(inputs):
+        if callee is None or not self._are_same(inputs, [callee.tensors[index] for index in callee.inputs]):
             return None
         new = {-1: -1, **dict(zip(callee.inputs, inputs, strict=True))}
         for tensor in callee.tensors:

@@ -150,6 +150,17 @@ def test_others_read_a_state_as_it_is_there(model: Model) -> None:
             check_oracle(model, 1, name, sets=3)
 
 
+def test_an_lstm_of_which_only_the_states_are_read() -> None:
+    b = ModelBuilder("states")
+    x = b.input((1, 3, 5), scale=0.05, zero_point=2)
+    states = (b.tensor((1, 8), scale=2.0**-7, zero_point=-3, is_variable=True),
+              b.tensor((1, 8), "int16", scale=2.0**-11, is_variable=True))
+    before = b.add("RESHAPE", [states[1], b.constant([2, 4])], shape=(2, 4))
+    _lstm(b, x, states)
+    for outputs in ([states[0]], [before], [b.add("QUANTIZE", [states[1]], scale=0.02)]):
+        check_model(parse_model(b.build(*outputs), "states"), load_config("n16"), sets=3, trials=False)
+
+
 def test_a_state_that_the_caller_gives_is_refused() -> None:
     b = ModelBuilder("given")
     x = b.input((1, 8), scale=0.05)

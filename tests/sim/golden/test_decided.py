@@ -85,6 +85,40 @@ def test_equals_the_engines(data: bytes, oracles: Callable[[str], Oracle]) -> No
             np.testing.assert_array_equal(ours, theirs.reshape(ours.shape), err_msg=engine)
 
 
+OTHER = {"scale": 0.08, "zero_point": 4}
+
+
+def between(op: str, other: int) -> bytes:
+    """A loop or choice of which one tensor has another scale: what goes in and comes out, outside and inside."""
+    b, kinds = ModelBuilder("between"), [OTHER if at == other else QUANTIZATION for at in range(4)]
+    x, y, counter = b.input(SHAPE, **kinds[0]), b.tensor(SHAPE, **kinds[1]), b.constant(np.array(0, np.int32))
+
+    def body(b: ModelBuilder) -> Subgraph:
+        count, x = b.input((), "int32"), b.input(SHAPE, **kinds[2])
+        counted = [b.add("ADD", [count, b.constant(1)], shape=())] if op == "WHILE" else []
+        return b.model(*counted, b.add("ADD", [x, x], **kinds[3])).main
+
+    def goes_on(b: ModelBuilder) -> Subgraph:
+        count, _ = b.input((), "int32"), b.input(SHAPE, **kinds[2])
+        return b.model(b.add("LESS", [count, b.constant(np.array(2, np.int32))], shape=())).main
+    if op == "WHILE":
+        b.operator(op, [counter, x], [b.tensor((), "int32"), y], {"cond_subgraph_index": 1, "body_subgraph_index": 2})
+        others = [goes_on(ModelBuilder("goes on")), body(ModelBuilder("body"))]
+    else:
+        b.operator(op, [b.constant(np.array(True)), counter, x], [y],
+                   {"then_subgraph_index": 1, "else_subgraph_index": 2})
+        others = [body(ModelBuilder(name)) for name in ("then", "else")]
+    return write_model(Model("between", (b.model(b.add("RELU", [y], scale=0.07)).main, *others)))
+
+
+@pytest.mark.parametrize("op", ["WHILE", "IF"])
+def test_codes_that_mean_others_inside_are_not_followed(op: str) -> None:
+    """The kernels copy codes between tensors whose scales differ; without the copy they would keep theirs."""
+    assert op not in [each.op for each in parse_model(between(op, -1), "m").main.operators]
+    for other in range(4):
+        assert op in [each.op for each in parse_model(between(op, other), "m").main.operators]
+
+
 def test_a_variable_that_is_written_stays() -> None:
     assert [op.op for op in parse_model(kept(True), "m").main.operators][:2] == ["CALL_ONCE", "VAR_HANDLE"]
 
