@@ -146,6 +146,7 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     # Three eighths are for the odd pitch of the window's rows, and for weights and parameters.
     window_limit = min(WINDOW_LIMIT, config.scratchpad_words * 5 // 8)
     legal = legalize(model, patterns, machine_patterns, window_limit=window_limit)
+    verify_makers(legal, legal)
     observe("legalize", legal)
 
     graph = in_place(legal)

@@ -10,12 +10,16 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["check_makers"]
 
+#: Operators that read states: those that change them, and copies.
+_READ_STATES = ("(STATE_COPY)", "(READ_VARIABLE)", "(SVDF)", "(UNIDIRECTIONAL_SEQUENCE_LSTM)")
+
 
 def check_makers(before: Graph, after: Graph) -> None:
     """Check that a pass left makers to all that is read, and that it moved no read of a state across a write of it.
 
     Raises DataflowError: nothing makes what a layer, or the model's caller, reads; or the state is another one there.
     """
+    _check_states(after)
     made = {id(value.root) for value in after.inputs}
     for who, values, output in _readers(after):
         for value in values:
@@ -24,12 +28,21 @@ def check_makers(before: Graph, after: Graph) -> None:
                 raise DataflowError(f"{who} reads {value.name!r}, which nothing makes before")
         if output is not None:
             made.add(id(output.root))
-    known = {(state, writes) for _, _, state, writes in _state_reads(before)}
+    known = {(who, state, writes) for who, _, state, writes in _state_reads(before)}
     # A layer that becomes its steps reads what the step before has written.
     inner = {id(value.root.initial) for layer in before.layers if isinstance(layer, Lstm) for value in layer.inputs}
     for who, value, state, writes in _state_reads(after):
-        if (state, writes) not in known and state not in inner:
-            raise DataflowError(f"{who} reads {value.name!r} behind {writes} of its writes, as nothing did before")
+        if (who, state, writes) not in known and state not in inner:
+            raise DataflowError(f"{who} reads {value.name!r} behind {writes} of its writes, as it did not before")
+
+
+def _check_states(graph: Graph) -> None:
+    """Check that nobody but their owners and copies reads states, and the caller whole ones: views change with them."""
+    for who, values, output in _readers(graph):
+        for value in values:
+            if value.root.initial is not None and (value.root is not value if output is None else
+                                                   not who.endswith(_READ_STATES)):
+                raise DataflowError(f"{who} reads {value.name!r}, a state that only its owner and copies see")
 
 
 def _readers(graph: Graph) -> Iterator[tuple[str, tuple[Value, ...], Value | None]]:

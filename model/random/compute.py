@@ -69,7 +69,9 @@ def transpose_conv(s: Sketch, x: int) -> list[int]:
     n, h, w, depth = s.shape(x)
     kernel, stride, channels = (s.between(1, 4), s.between(1, 4)), (s.between(1, 3), s.between(1, 3)), s.channels()
     padding = s.pick("SAME", "VALID")
-    size = [length * step if padding == "SAME" else (length - 1) * step + extent
+    # Several sizes are scaled down to the input's.
+    size = [length * step - s.pick(0, 0, s.between(0, step - 1)) if padding == "SAME"
+            else (length - 1) * step + extent + s.pick(0, 0, s.between(0, step - 1))
             for length, step, extent in zip((h, w), stride, kernel, strict=True)]
     out = s.out(s.b.tensors[x].scale)
     weights = s.weights((channels, *kernel, depth), 0, depth * kernel[0] * kernel[1], s.b.tensors[x].scale,
@@ -79,7 +81,7 @@ def transpose_conv(s: Sketch, x: int) -> list[int]:
     if s.chance(0.7):
         inputs.append(s.bias(x, weights, out["scale"], channels))
     return [s.b.add("TRANSPOSE_CONV", inputs, padding=padding, stride_h=stride[0], stride_w=stride[1], shape=shape,
-                    **out)]
+                    **out, options=s.activation())]
 
 
 def fully_connected(s: Sketch, x: int) -> list[int]:

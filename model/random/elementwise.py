@@ -164,7 +164,7 @@ def integers(s: Sketch, x: int) -> list[int]:
     if wide and s.chance(0.4):
         x = s.pick(*wide)
         dims = tuple(size if s.chance(0.6) else 1 for size in s.shape(x))
-        other = s.b.constant(s.rng.integers(-9, 9, dims) * s.pick(1, 1 << 31, 1 << 40))
+        other = s.b.constant(np.asarray(s.rng.integers(-9, 9, dims) * s.pick(1, 1 << 31, 1 << 40), np.int64))
         op = s.pick("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "LESS", "GREATER_EQUAL", "NOT_EQUAL")
         return [s.b.add(op, [x, other] if s.chance(0.5) else [other, x])]
     found = [y for y in s.others if s.b.tensors[y].dtype == "int32"]

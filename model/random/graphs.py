@@ -59,6 +59,7 @@ from tq_hw.model.random.movement import (
     transpose,
     unpack,
 )
+from tq_hw.model.random.odd import both_sides, masked, peeked, picked, rescaled, twice
 from tq_hw.model.random.rearrange import (
     among,
     choice,
@@ -129,11 +130,13 @@ RECIPES: dict[str, Recipe] = {
     "mirrored": Recipe("move", 2, mirrored, True), "among": Recipe("move", 4, among, True),
     "places": Recipe("part", 2, places, True), "moving": Recipe("part", 1, moving, True),
     "choice": Recipe("other", 3, choice, True), "logical": Recipe("other", 2, logical),
-    "divided": Recipe("element", 2, divided), "hot": Recipe("other", 1, hot), "top": Recipe("other", 1, top),
+    "divided": Recipe("element", 2, divided), "hot": Recipe("other", 2, hot), "top": Recipe("other", 1, top),
     "compare": Recipe("other", 2, compare), "arg": Recipe("other", 2, arg), "integers": Recipe("other", 6, integers),
     "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),
-    "cached": Recipe("state", 1, cached),
+    "cached": Recipe("state", 1, cached), "peeked": Recipe("odd", 1, peeked),
+    "both_sides": Recipe("odd", 1, both_sides), "twice": Recipe("odd", 2, twice), "picked": Recipe("odd", 1, picked),
+    "rescaled": Recipe("odd", 1, rescaled), "masked": Recipe("odd", 1, masked, True),
 }
 GROUPS = tuple(dict.fromkeys(recipe.group for recipe in RECIPES.values()))
 

@@ -212,7 +212,7 @@ def hot(s: Sketch, x: int) -> list[int]:
     """Rows with one value at the place of the largest element, or truth of a row."""
     if not s.shape(x):
         raise Unfit
-    if s.chance(0.3):
+    if s.chance(0.5):
         y = compare(s, x)[0]
         return [y, s.b.add(s.pick("REDUCE_ANY", "REDUCE_ALL"), [y, s.indices([len(s.shape(y)) - 1])],
                            keep_dims=s.chance(0.5))]

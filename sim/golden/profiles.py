@@ -16,13 +16,13 @@ import numpy as np
 
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph
-from tq_hw.sim.golden.registry import input_tensor, located, output_tensor
+from tq_hw.sim.golden.registry import input_tensor, int_option, located, output_tensor
 
 __all__ = ["check_profile", "factor", "profile_rules"]
 
 Rule = Callable[[Operator, Subgraph], str | None]
 _NAMES = {"tflm": "TFLite Micro", "litert": "LiteRT"}
-_REFUSED, _UNDEFINED = "{} refuses it", "{}'s result is undefined"
+_REFUSED, _UNDEFINED, _OTHER = "{} refuses it", "{}'s result is undefined", "{} gives something else"
 #: Rules by profile and operator, each with what the engine does.
 _RULES: dict[tuple[str, str], list[tuple[Rule, str]]] = {}
 
@@ -136,6 +136,16 @@ def constraint_tflm_padding(op: Operator, subgraph: Subgraph) -> str | None:
     if paddings is None or paddings.data is None:
         return "paddings computed at run time"
     return f"paddings {paddings.data.tolist()}" if paddings.data.any() else None
+
+
+@_rule("tflm", _OTHER, "STRIDED_SLICE")
+def constraint_tflm_ellipsis(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give an ellipsis the stride 1: the kernel takes its axis as any other."""
+    strides, mask = input_tensor(op, subgraph, 3), int_option(op, "ellipsis_mask")
+    if strides is None or strides.data is None:
+        return None
+    found = [int(stride) for at, stride in enumerate(strides.data.reshape(-1)) if mask >> at & 1 and stride != 1]
+    return f"stride {found[0]}" if found else None
 
 
 @_rule("tflm", _UNDEFINED, "LOGISTIC", "TANH")

@@ -1,5 +1,6 @@
 """The compiler's check of its own commands: it refuses streams that compute something else, and takes all others."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -116,13 +117,26 @@ def test_what_nothing_makes_is_refused() -> None:
 def test_a_read_that_crossed_a_write_is_refused() -> None:
     source, result = (Value(name, at, (1, 1, 1, 4)) for at, name in enumerate(("x", "y")))
     state = Value("state", 2, (1, 1, 1, 4), initial=np.zeros(4, np.int8))
-    read, write = Move(0, "READ", (state,), result, ()), Move(1, "WRITE", (source,), state, ())
-    before, after = (Graph(layers, (source,), (result,)) for layers in ((read, write), (write, read)))
+    read = Move(0, "READ_VARIABLE", (state,), result, ())
+    write = Move(1, "ASSIGN_VARIABLE", (source,), state, ())
+    again = Move(2, "READ_VARIABLE", (state,), Value("z", 3, (1, 1, 1, 4)), ())
+    before, after = (Graph(layers, (source,), (result,)) for layers in ((read, write, again), (write, read, again)))
     verify_makers(before, before)
     with pytest.raises(DataflowError) as refused:
         verify_makers(before, after)
     assert str(refused.value) == (
-        f"{REFUSED}operator 0 (READ) reads 'state' behind 1 of its writes, as nothing did before{REPORT}")
+        f"{REFUSED}operator 0 (READ_VARIABLE) reads 'state' behind 1 of its writes, as it did not before{REPORT}")
+
+
+def test_views_of_a_state_are_refused() -> None:
+    state = Value("state", 0, (1, 1, 1, 4), initial=np.zeros(4, np.int8))
+    view = Value("view", 1, (1, 1, 2, 2), alias_of=state)
+    result = Value("y", 2, (1, 1, 2, 2))
+    for layers, output, reader in (((Move(0, "SLICE", (view,), result, ()),), result, "operator 0 (SLICE)"),
+                                   ((Move(1, "ASSIGN_VARIABLE", (result,), state, ()),), view, "the model's caller")):
+        graph = Graph(layers, (result,), (output,))
+        with pytest.raises(DataflowError, match=re.escape(f"{reader} reads 'view', a state that only its owner")):
+            verify_makers(graph, graph)
 
 
 def test_command_line_refuses_with_one_message_and_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,

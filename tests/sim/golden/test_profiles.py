@@ -198,6 +198,15 @@ def svdf(dtype: str, bias_scale: float) -> bytes:
     return b.build(b.add("SVDF", [x, feature, time, bias, state], scale=0.5, rank=2, fused_activation_function="RELU"))
 
 
+def turned_ellipsis() -> bytes:
+    """A whole axis, of whose stride an ellipsis makes nothing."""
+    b = ModelBuilder("ellipsis")
+    x = b.input((2, 4), scale=0.5)
+    masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask"), 2)
+    return b.build(b.add("STRIDED_SLICE", [x, b.constant([0, 0]), b.constant([2, 4]), b.constant([1, -1])],
+                         shape=(2, 4), options=masks | {"new_axis_mask": 0, "shrink_axis_mask": 0}))
+
+
 UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
@@ -220,6 +229,8 @@ REFUSED = [
        "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
     ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
+    ("tflm", turned_ellipsis(), "operator 0 (STRIDED_SLICE)", "Give an ellipsis the stride 1: the kernel takes its "
+     "axis as any other; found stride -1. TFLite Micro gives something else"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
     ("tflm", one("TANH", 2.0**35), "operator 0 (TANH)", f"{SHIFT}; found 3.43597e+10. {UNDEFINED}"),
     ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 by the input scale below 2^31; found input scale "
