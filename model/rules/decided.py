@@ -132,7 +132,8 @@ class _Unrolled:
                 return None
             if not goes_on:
                 return current
-            current = self._copy(op, "body_subgraph_index", current)
+            body = self._callee(op, "body_subgraph_index")
+            current = None if body is None or _is_overwritten(body) else self._copy(op, "body_subgraph_index", current)
         return None
 
     def _callee(self, op: Operator, option: str) -> Subgraph | None:
@@ -177,6 +178,16 @@ class _Unrolled:
                                 outputs=tuple(new[index] for index in each.outputs),
                                 intermediates=tuple(new[index] for index in each.intermediates)))
         return [self._same.get(new[index], new[index]) for index in callee.outputs]
+
+
+def _is_overwritten(body: Subgraph) -> bool:
+    """Whether a body gives on what it was given, to another place after its own, which has got something else by then.
+
+    LiteRT copies results to the places of what was given one after the other; TFLite Micro keeps them apart.
+    """
+    given = body.inputs
+    return any(one == given[before] and body.outputs[before] != given[before]
+               for at, one in enumerate(body.outputs) for before in range(min(at, len(given))))
 
 
 def _evaluate(op: Operator, tensors: list[Tensor]) -> None:
