@@ -75,7 +75,7 @@ from tq_hw.model.random.rearrange import (
     top,
 )
 from tq_hw.model.random.sketch import Sketch
-from tq_hw.model.random.states import cached, lstm, svdf, variable, with_initial_values
+from tq_hw.model.random.states import cached, lstm, reassigned, svdf, variable, with_initial_values
 from tq_hw.model.random.tokens import attention, tensordot
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -135,6 +135,7 @@ RECIPES: dict[str, Recipe] = {
     "dequantize": Recipe("other", 1, dequantize), "types": Recipe("other", 3, types, True),
     "svdf": Recipe("state", 2, svdf), "lstm": Recipe("state", 2, lstm), "variable": Recipe("state", 1, variable),
     "cached": Recipe("state", 1, cached), "peeked": Recipe("odd", 1, peeked),
+    "reassigned": Recipe("odd", 1, reassigned),
     "both_sides": Recipe("odd", 1, both_sides), "twice": Recipe("odd", 2, twice), "picked": Recipe("odd", 1, picked),
     "rescaled": Recipe("odd", 1, rescaled), "masked": Recipe("odd", 1, masked, True),
 }

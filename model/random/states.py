@@ -8,7 +8,7 @@ import numpy as np
 from tq_hw.model.graph import Model, Operator, OptionValue, Subgraph, Tensor
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["cached", "lstm", "svdf", "variable", "with_initial_values"]
+__all__ = ["cached", "lstm", "reassigned", "svdf", "variable", "with_initial_values"]
 
 
 def _folded(s: Sketch, x: int, rank: int) -> tuple[int, ...]:
@@ -110,6 +110,23 @@ def cached(s: Sketch, x: int) -> list[int]:
     made = s.b.add("BATCH_MATMUL", [weights, s.pick(x, before)], **s.out(s.b.tensors[x].scale))
     step(3)
     return [made]
+
+
+def reassigned(s: Sketch, x: int) -> list[int]:
+    """A variable that is read and written in turn, by what was read before, as it was or moved or compared."""
+    if not s.shape(x):
+        raise Unfit
+    handle, before = _read(s, x)
+    _assign(s, handle, x)
+    made = [before]
+    for _ in range(s.between(1, 3)):
+        again = s.b.tensor(s.shape(x), **s.like(x))
+        s.b.operator("READ_VARIABLE", [handle], [again])
+        made += [again, s.b.add("REVERSE_V2", [again, s.indices([len(s.shape(x)) - 1])]) if s.chance(0.5) else
+                 s.b.add("MAXIMUM", [again, s.pick(x, *made)])]
+        if s.chance(0.7):
+            s.b.operator("ASSIGN_VARIABLE", [handle, s.pick(x, *made)], [])
+    return made
 
 
 def with_initial_values(s: Sketch, main: Subgraph, name: str) -> Model:
