@@ -12,7 +12,7 @@ reference kernels. Misuse raises ValueError or RuntimeError, as LiteRT does.
 """
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,12 @@ from tq_hw.sim.engines import Array
 
 __all__ = ["Interpreter"]
 
+#: LiteRT's arguments that change no number and nothing that can be seen here.
+_WITHOUT_EFFECT = frozenset({
+    "experimental_op_resolver_type", "experimental_disable_delegate_clustering",
+    "experimental_default_delegate_latest_features", "experimental_compress_quantization_zero_points",
+    "experimental_disable_delegate_node_fusion", "experimental_force_delegate_node_profiling"})
+
 
 class Interpreter:
     """Runs one model; like LiteRT's, it keeps variables from one `invoke` to the next.
@@ -39,25 +45,30 @@ class Interpreter:
     ----------
     model_path, model_content : the model, as a file or as its bytes; one that `tq-hw compile --partition` wrote is not
         compiled again
-    num_threads : accepted for scripts that name it; there is one
+    experimental_delegates : none; `device` says what runs the model
+    num_threads : at least 1, accepted for scripts that name it; there is one
     device : "executor" (exact and quick), "rtl" (the Verilated RTL), a serial port of a board or of `tq-hw emulate`, or
         a Device of `tq_hw.boards.link`
     config : of the accelerator, by default the board's, that of a compiled model, or n16
     board : name of the board at `device`
     memory : that the schedule is searched for, and that the RTL sees
+    experimental : LiteRT's other arguments; but for `experimental_preserve_all_tensors`, which is refused, they change
+        nothing: numbers are those of the reference kernels with any `experimental_op_resolver_type`
 
     Raises `TqError` for a model that cannot be run, or a board that does not answer.
     """
 
-    def __init__(self, model_path: str | os.PathLike[str] | None = None, model_content: bytes | None = None,
-                 num_threads: int | None = None, *, device: str | Device = "executor",
-                 config: str | Config | None = None, board: str | None = None, memory: Memory = YARDSTICK):
-        if (model_path is None) == (model_content is None):
+    def __init__(self, model_path: str | bytes | os.PathLike[str] | None = None, model_content: bytes | None = None,
+                 experimental_delegates: Sequence[object] | None = None, num_threads: int | None = None, *,
+                 device: str | Device = "executor", config: str | Config | None = None, board: str | None = None,
+                 memory: Memory = YARDSTICK, **experimental: object):
+        if bool(model_path) == bool(model_content):
             raise ValueError("Interpreter needs model_path or model_content, and not both")
+        _check_arguments(experimental_delegates, num_threads, experimental)
         if not isinstance(config, str | Config | None):
             raise ValueError(f"config is the name of a configuration, a TOML file's or a Config, found {config!r}")
-        self._name = "model.tflite" if model_path is None else Path(model_path).name
-        self._data = bytes(model_content) if model_content is not None else _read(model_path)
+        self._name = _file_name(model_path) if model_path else "model.tflite"
+        self._data = bytes(memoryview(model_content)) if model_content else _read(model_path)
         self._memory = memory
         self._serial: SerialPort | None = None
         self._config = find_board(board).config if config is None and board is not None else config
@@ -109,9 +120,16 @@ class Interpreter:
         """Return a record per output."""
         return self._main.details(self._main.source.main.outputs)
 
-    def get_tensor_details(self) -> list[dict[str, Any]]:
-        """Return a record per tensor of the model."""
-        return self._main.details()
+    def num_subgraphs(self) -> int:
+        """Return the number of subgraphs in the file."""
+        return len(self._main.stored.subgraphs)
+
+    def get_tensor_details(self, subgraph_index: int = 0) -> list[dict[str, Any]]:
+        """Return a record per tensor of a subgraph."""
+        if not 0 <= subgraph_index < self.num_subgraphs():
+            raise ValueError(f"subgraph_index is out of range: {subgraph_index} for the model, which has "
+                             f"{self.num_subgraphs()} subgraphs.")
+        return self._main.details(subgraph=subgraph_index)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
         """Give an input another shape, where the model leaves it open; `allocate_tensors` has to follow.
@@ -129,8 +147,10 @@ class Interpreter:
         """Run one inference on what the inputs hold."""
         self._main.invoke()
 
-    def get_tensor(self, tensor_index: int) -> Array:
-        """Return a copy of an input or output; ValueError for others, which an accelerated part may never make."""
+    def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
+        """Return a copy of an input, output or constant; ValueError for others: an accelerated part may make none."""
+        if subgraph_index:
+            raise ValueError(f"tensors of subgraph {subgraph_index} cannot be looked at")
         return self._main.held(tensor_index).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], Array]:
@@ -182,9 +202,30 @@ class Interpreter:
                                    "variables in subgraphs of their own: each would keep them for itself")
 
 
-def _read(path: str | os.PathLike[str] | None) -> bytes:
+def _check_arguments(delegates: Sequence[object] | None, threads: object, experimental: Mapping[str, object]) -> None:
+    """Raise for what cannot be had, TypeError for an argument that LiteRT's interpreter does not have either."""
+    if delegates:
+        raise ValueError("experimental_delegates are LiteRT's alone: device says what runs the model")
+    if threads is not None and not isinstance(threads, int):
+        raise ValueError("type of num_threads should be int")
+    if threads is not None and threads < 1:
+        raise ValueError("num_threads should >= 1")
+    for name, value in experimental.items():
+        if name == "experimental_preserve_all_tensors":
+            if value:
+                raise ValueError(f"{name}: tensors other than inputs, outputs and constants cannot be looked at")
+        elif name not in _WITHOUT_EFFECT:
+            raise TypeError(f"Interpreter.__init__() got an unexpected keyword argument {name!r}")
+
+
+def _file_name(path: str | bytes | os.PathLike[str]) -> str:
+    """Return the name without folders; bytes that are no UTF-8 escaped, so that messages can be printed."""
+    return os.path.basename(os.fsencode(path)).decode("utf-8", "backslashreplace")
+
+
+def _read(path: str | bytes | os.PathLike[str] | None) -> bytes:
     assert path is not None
     try:
-        return Path(path).read_bytes()
+        return Path(os.fsdecode(path)).read_bytes()
     except OSError as error:
-        raise ValueError(f"{os.fspath(path)}: cannot read the file: {error.strerror or error}") from error
+        raise ValueError(f"{os.fsdecode(path)}: cannot read the file: {error.strerror or error}") from error

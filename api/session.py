@@ -1,6 +1,7 @@
 """One subgraph of a model behind `Interpreter`: its parts, its tensors, and what they hold."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -80,11 +81,18 @@ class Session:
         """Whether it is compiled for the shapes that its inputs have now."""
         return self._parts is not None
 
-    def details(self, indices: Iterable[int] | None = None) -> list[dict[str, Any]]:
-        """Return a record per tensor, by default of all."""
+    def details(self, indices: Iterable[int] | None = None, subgraph: int = 0) -> list[dict[str, Any]]:
+        """Return a record per tensor, by default of all; of another subgraph than the first as the file has them."""
+        if subgraph:
+            return [_detail(tensor, _signature(tensor)) for tensor in self.stored.subgraphs[subgraph].tensors]
         wanted = range(len(self.source.main.tensors)) if indices is None else indices
-        return [_detail(self.source.main.tensors[index], _signature(self.stored.main.tensors[index]))
+        return [_detail(self._resized(self.source.main.tensors[index]), _signature(self.stored.main.tensors[index]))
                 for index in wanted]
+
+    def _resized(self, tensor: Tensor) -> Tensor:
+        """Return a tensor's record with the shape that was asked for, which `allocate` may not have carried out yet."""
+        asked = self._shapes.get(tensor.name) if tensor.index in self.source.main.inputs else None
+        return tensor if asked is None else replace(tensor, shape=asked)
 
     def resize(self, index: int, size: Sequence[int]) -> None:
         """Give an input another shape; ValueError for what is no input, a dimension that is fixed, or one below 1."""
@@ -123,11 +131,15 @@ class Session:
         self._values |= dict(zip(main.outputs, outputs, strict=True))
 
     def held(self, index: int) -> Array:
-        """Return what an input or output holds; ValueError for others, which an accelerated part may never make."""
+        """Return what an input, output or constant holds; ValueError for others: an accelerated part may make none."""
         self._allocated()
         main = self.source.main
         if index not in (*main.inputs, *main.outputs):
-            raise ValueError(f"tensor {index} is neither an input nor an output of the model")
+            tensors = self.stored.main.tensors
+            constant = tensors[index] if index in range(len(tensors)) else None
+            if constant is None or constant.data is None or constant.dtype not in _TYPES:
+                raise ValueError(f"tensor {index} is neither an input nor an output of the model, nor a constant")
+            return constant.data
         if index not in self._values:
             raise ValueError(f"output {index} holds nothing before invoke")
         return self._values[index]

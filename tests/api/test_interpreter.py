@@ -1,5 +1,6 @@
 """`tq_hw.Interpreter` and LiteRT's run the same script and give the same numbers."""
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -73,6 +74,73 @@ def test_inputs_are_resized():
     data = write_model(left_open(lambda batch: open_network(3, batch)))
     shape = (2, *open_network(3, 2).main.tensors[0].shape[1:])
     check_same(script(tq_hw.Interpreter(model_content=data, config="n8"), 1, shape), script(reference(data), 1, shape))
+
+
+def test_details_have_the_new_shape_at_once():
+    """Scripts make an input of what they read there, before they allocate."""
+    data = write_model(left_open(lambda batch: open_network(3, batch)))
+    for interpreter in (tq_hw.Interpreter(model_content=data, config="n8"), reference(data)):
+        entry = interpreter.get_input_details()[0]
+        interpreter.resize_tensor_input(entry["index"], (3, *entry["shape"][1:]))
+        assert interpreter.get_input_details()[0]["shape"][0] == 3
+
+
+def test_subgraphs_and_constants():
+    """Details of each subgraph, and what the file holds of the first one."""
+    data = write_model(signed_model())
+    one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
+    assert one.num_subgraphs() == other.num_subgraphs() == 4
+    for number in range(4):
+        np.testing.assert_equal(one.get_tensor_details(number), other.get_tensor_details(number))
+    for interpreter in (one, other):
+        with pytest.raises(ValueError) as caught:
+            interpreter.get_tensor_details(4)
+        assert str(caught.value) == "subgraph_index is out of range: 4 for the model, which has 4 subgraphs."
+    with pytest.raises(ValueError) as caught:
+        one.get_tensor(0, 1)
+    assert str(caught.value) == "tensors of subgraph 1 cannot be looked at"
+    model = topk_head()
+    data = write_model(model)
+    one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
+    constants = [tensor.index for tensor in model.main.tensors if tensor.data is not None]
+    one.allocate_tensors()
+    other.allocate_tensors()
+    assert constants
+    for index in constants:
+        np.testing.assert_equal(one.get_tensor(index), other.get_tensor(index, 0))
+
+
+def test_arguments_of_litert():
+    """Those that change nothing are taken, also by their places; others are refused as LiteRT does, or in one line."""
+    data = write_model(topk_head())
+    for given in ((None, data, None, 2), (None, data, [])):
+        for kind in (tq_hw.Interpreter, litert.Interpreter):
+            kind(*given, experimental_op_resolver_type=litert.OpResolverType.BUILTIN_REF,
+                 experimental_preserve_all_tensors=False, experimental_disable_delegate_clustering=True)
+    for number, message in ((0, "num_threads should >= 1"), (2.0, "type of num_threads should be int")):
+        for kind in (tq_hw.Interpreter, litert.Interpreter):
+            with pytest.raises(ValueError) as caught:
+                kind(model_content=data, num_threads=number)
+            assert str(caught.value) == message
+    for options, error, message in (
+            ({"experimental_delegates": [object()]}, ValueError, "experimental_delegates are LiteRT's alone: device "
+             "says what runs the model"),
+            ({"experimental_preserve_all_tensors": True}, ValueError, "experimental_preserve_all_tensors: tensors "
+             "other than inputs, outputs and constants cannot be looked at"),
+            ({"boards": "n"}, TypeError, "Interpreter.__init__() got an unexpected keyword argument 'boards'")):
+        with pytest.raises(error) as caught:
+            tq_hw.Interpreter(model_content=data, **options)
+        assert str(caught.value) == message
+    with pytest.raises(TypeError):
+        tq_hw.Interpreter(model_content=5)
+
+
+def test_names_of_files_in_bytes(tmp_path: Path):
+    path = os.fsencode(tmp_path) + b"/m\xff.tflite"
+    Path(os.fsdecode(path)).write_bytes(write_model(topk_head()))
+    tq_hw.Interpreter(path, config="tiny").allocate_tensors()
+    with pytest.raises(ValueError, match="No such file"):
+        tq_hw.Interpreter(path + b"x")
 
 
 def test_a_compiled_model_is_not_compiled_again(tmp_path: Path):
@@ -189,7 +257,7 @@ def test_misuse_raises_what_litert_raises():
     interpreter.allocate_tensors()
     # A shape that it has already is no other one.
     interpreter.resize_tensor_input(0, (1, 5, 4, 3))
-    for index, message in ((3, "tensor 3 is neither an input nor an output of the model"),
+    for index, message in ((9999, "tensor 9999 is neither an input nor an output of the model, nor a constant"),
                            (interpreter.get_output_details()[0]["index"], None)):
         with pytest.raises(ValueError) as caught:
             interpreter.get_tensor(index)
