@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,18 @@ def test_the_site_builds_and_needs_no_network(tmp_path: Path) -> None:
     pages = sorted(tmp_path.rglob("*.html"))
     assert len(pages) > len(list(DOCS.rglob("*.md")))
     assert [page.name for page in pages if FETCHED.search(page.read_text(encoding="utf-8"))] == []
+
+
+def test_what_guides_say_is_generated_is() -> None:
+    """Each `python -m MODULE > FILE`; those that compile models have tests of their own."""
+    found = {match for page in (DOCS / "guide").glob("*.md")
+             for match in re.findall(r"python -m (tq_hw[\w.]+)(?: --\w+)? > ([\w/.-]+)", page.read_text("utf-8"))}
+    assert {"tq_hw.isa.reference", "tq_hw.isa.c_header", "tq_hw.cli.reference.operators"} <= {name for name, _ in found}
+    for module, file in sorted(found):
+        assert (ROOT / file).is_file() and find_spec(module) is not None, module
+        if module.startswith("tq_hw.isa."):
+            done = subprocess.run([sys.executable, "-m", module], capture_output=True, text=True, check=True)
+            assert done.stdout == (ROOT / file).read_text(encoding="utf-8"), file
 
 
 def test_files_named_in_sources_exist() -> None:
