@@ -112,6 +112,9 @@ def test_an_installation_has_what_commands_read() -> None:
                                                 "driver/tq_layout.h")}
     assert {path for path in sources if path.is_file()} == sources
     assert sources <= installed("firmware")
+    # All but what tests and fuzzers alone need: `make runtime` of an installed package finds its header.
+    assert {path for folder in ("delegate", "driver", "example", "litex", "runtime", "tflm")
+            for path in (FIRMWARE / folder).rglob("*") if path.is_file()} <= installed("firmware")
     assert DEMO_MODEL in installed("model.samples")
     assert RECORD in installed("cli.reference")
     assert ROOT / "cli" / "report" / "page.html" in installed("cli.report")
