@@ -117,14 +117,15 @@ class Subject:
             old, other = found.same
             self._uses[other] = self._uses.get(other, 0) + self._uses.get(old, 0)
 
-    def apply(self, patterns: Sequence["Pattern"]) -> bool:
-        """Go over the operators once, from the last to the first; return whether anything changed."""
+    def apply(self, patterns: Sequence["Pattern"]) -> set[str]:
+        """Go over the operators once, from the last to the first; return the names of the patterns that fitted."""
         by_name: dict[str, list[Pattern]] = {}
         for each in patterns:
             for name in each.ends_with:
                 by_name.setdefault(name, []).append(each)
         new: dict[int, Sequence[Operator]] = {}
         gone: set[int] = set()
+        fitted: set[str] = set()
         same: dict[int, int] = {}
         for op in reversed(self._operators):
             for each in by_name.get(op.op, ()):
@@ -135,13 +136,14 @@ class Subject:
                     if found.same is not None:
                         same[found.same[0]] = found.same[1]
                     self._count(found)
+                    fitted.add(each.name)
                     break
         operators = [made for op in self._operators
                      for made in (new.get(id(op), ()) if id(op) in gone else (op,))]
         while any(index in same for op in operators for index in op.inputs):
             operators = [replace(op, inputs=tuple(same.get(index, index) for index in op.inputs)) for op in operators]
         self._reindex(operators)
-        return bool(gone)
+        return fitted
 
 
 @dataclass(frozen=True)
@@ -177,13 +179,14 @@ def rewrite(subgraph: Subgraph, patterns: Sequence[Pattern]) -> Subgraph:
 
     Raises OptionError if they never come to an end.
     """
-    subject = Subject(subgraph)
-    for _ in range(_PASSES):
-        if not subject.apply(patterns):
+    subject, late = Subject(subgraph), set[str]()
+    for number in range(_PASSES):
+        if not (fitted := subject.apply(patterns)):
             return subject.subgraph
-    names = ", ".join(each.name for each in patterns)
-    raise OptionError(f"the patterns {names} undo each other: after {_PASSES} passes there is still something to "
-                      "rewrite")
+        late |= fitted if number >= _PASSES // 2 else set()
+    names = ", ".join(each.name for each in patterns if each.name in late)
+    what = f"the patterns {names} undo each other" if len(late) > 1 else f"pattern {names} fits what it makes"
+    raise OptionError(f"{what}: after {_PASSES} passes there is still something to rewrite")
 
 
 def check_rewrite(model: Model, subgraph: Subgraph, sets: int = 2) -> None:
