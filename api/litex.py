@@ -120,7 +120,7 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     memory_bytes : at the end of the main memory, or before that of an accelerator added earlier, that the headers name
         for models; a power of 2, at least 256
 
-    Raises OptionError for a SoC without main memory, or with less.
+    Raises OptionError for a SoC without main memory, or with less, and for a name that is taken.
     """
     if memory not in MEMORIES:
         raise OptionError(f"memory must be one of {', '.join(MEMORIES)}, not {memory!r}")
@@ -137,6 +137,8 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     sdram = getattr(soc, "sdram", None)
     if memory == "dram" and sdram is None:
         raise OptionError('memory="dram": the SoC has no sdram; take "bus"')
+    if hasattr(soc, name):
+        raise OptionError(f"name {name!r}: the SoC has a part of this name; give the accelerator another one")
     unit = TqHw(soc.platform, config, name)
     soc.add_module(name=name, module=unit)
     soc.bus.add_slave(name=name, slave=unit.bus, region=SoCRegion(

@@ -148,6 +148,9 @@ def test_two_in_one_soc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     add_sdram(soc)
     litex.add_tq_hw(soc, "tiny", name="npu", memory_bytes=1 << 16)
     litex.add_tq_hw(soc, "n8", name="other", memory_bytes=1 << 15)
+    with pytest.raises(OptionError) as caught:
+        litex.add_tq_hw(soc, "n8", name="other", memory_bytes=1 << 15)
+    assert str(caught.value) == "name 'other': the SoC has a part of this name; give the accelerator another one"
     include = build(soc, tmp_path, monkeypatch)
     memory, constants = macros(include, "mem.h"), macros(include, "soc.h")
     assert memory["OTHER_MEMORY_BASE"] + memory["OTHER_MEMORY_SIZE"] == memory["NPU_MEMORY_BASE"]
