@@ -25,6 +25,23 @@ def simulate(core: Path, **environment: str) -> subprocess.CompletedProcess[str]
                           cwd=core.parent, capture_output=True, text=True, check=False)
 
 
+def test_what_cannot_be_simulated_is_said(tmp_path: Path) -> None:
+    core = tmp_path / "my core"
+    assert run(["generate", "--config", "tiny", "--name", "npu", "-o", str(core)]) == 0
+    done = simulate(core)
+    assert (done.returncode, done.stderr) == (
+        1, f"{core / 'tb'}: Verilator's makefile takes no folder with a space in its name\n")
+    core = core.rename(tmp_path / "core")
+    done = simulate(core, TQ_MODEL="none.tqm")
+    assert (done.returncode, done.stderr) == (1, f"TQ_MODEL: there is no file {tmp_path / 'none.tqm'}\n")
+    done = subprocess.run([sys.executable, core / "tb" / "run.py", "none"], capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stderr.startswith("none: Simulator 'none' is not in supported list: ")
+    # One that cannot be built: the reason is what the simulator said.
+    (core / "rtl" / "npu.v").write_text("module npu(; endmodule")
+    done = simulate(core)
+    assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("verilator: Command failed")
+
+
 #: What is simulated: configuration, bus to the registers, bus to memory, memories.
 SIMULATED = [
     *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
