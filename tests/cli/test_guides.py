@@ -64,6 +64,30 @@ def test_commands_are_found() -> None:
     assert {arguments_of(line)[0] for _, line in COMMANDS} >= {"compile", "sim", "verify", "report", *LEFT_OUT}
 
 
+#: What stands for several options in the usage of docs/reference/cli.md.
+SHORT = {"[PROFILE]": "--profile", "[SHAPES]": "--batch --shape --signature", "[DRAWN]": "--seed --sets",
+         "[MEMORY]": "--latency --bytes-per-cycle --stalls", "[as above]": "--inputs --outputs --bench --json",
+         "[WAVES]": "--waves --waves-scope --waves-from --waves-to"}
+
+
+def test_the_usage_has_every_option() -> None:
+    """But for those that the page has for several commands at once, and long forms of what has a short one."""
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8").partition("    PROFILE ")[0]
+    named: dict[str, set[str]] = {}
+    for name, usage in re.findall(r"^    tq-hw ([a-z]+)((?:.*\n)(?:     .*\n)*)", text, re.M):
+        for short, options in SHORT.items():
+            usage = usage.replace(short, options)
+        named.setdefault(name, set()).update(re.findall(r"--?[a-z][a-z-]*", usage))
+    context = click.Context(group)
+    assert set(named) == set(group.list_commands(context))
+    for name, words in named.items():
+        command = group.get_command(context, name)
+        assert command is not None
+        options = [{*each.opts, *each.secondary_opts} for each in command.params if isinstance(each, click.Option)]
+        assert [each for each in options if not each & {*words, "--board", "--patterns", "--debug"}] == [], name
+        assert {word for word in words if word.startswith("--")} <= set().union(*options), name
+
+
 @pytest.mark.parametrize(("page", "line"), COMMANDS, ids=[f"{page.name}: {line}" for page, line in COMMANDS])
 def test_command_and_options_exist(page: Path, line: str) -> None:
     name, *arguments = arguments_of(line)
