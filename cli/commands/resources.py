@@ -53,10 +53,12 @@ def _show(resources: Resources, config: Config, board: Board | None) -> None:
         print_text("does not fit: " + "; ".join(lacking) if lacking else "fits")
     errors = spread(resources.family, config.design)
     if errors:
-        print_text("multipliers and block RAMs by rule; of " + ", ".join(
-            f"{kind.replace('_', ' ')} the total was off by {errors[kind].median:.1%}, at most {errors[kind].worst:.1%}"
-            for kind in ("luts", "flip_flops")) + f", for each of {errors['luts'].machines} synthesized machines that "
-            f"was left out of the fit, {errors['luts'].held} of them always")
+        most = errors["luts"]
+        print_text("multipliers and block RAMs by rule, the rest by a fit: of the totals of "
+                   f"{most.machines} synthesized machines that were not in it ({most.held} never are, the others were "
+                   "left out one at a time) " + ", ".join(
+                       f"{kind.replace('_', ' ')} were off by {errors[kind].median:.1%} (median), at most "
+                       f"{errors[kind].worst:.1%}" for kind in ("luts", "flip_flops")))
     clock = clock_range(config, resources.family, "" if board is None else board.name)
     print_text(clock.text if clock is not None else f"clock: no machine of {resources.family} was routed")
 
