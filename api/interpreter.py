@@ -23,19 +23,23 @@ from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.port import SerialPort
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import YARDSTICK, Memory
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Signature
 from tq_hw.session import Session
 from tq_hw.signature_runner import SignatureRunner
 from tq_hw.sim.engines import Array
 
-__all__ = ["Interpreter"]
+__all__ = ["BadModelError", "Interpreter"]
 
 #: LiteRT's arguments that change no number and nothing that can be seen here.
 _WITHOUT_EFFECT = frozenset({
     "experimental_op_resolver_type", "experimental_disable_delegate_clustering",
     "experimental_default_delegate_latest_features", "experimental_compress_quantization_zero_points",
     "experimental_disable_delegate_node_fusion", "experimental_force_delegate_node_profiling"})
+
+
+class BadModelError(ModelError, ValueError):
+    """A file that is no model: an error of the command line's, and the ValueError that LiteRT raises."""
 
 
 class Interpreter:
@@ -55,7 +59,8 @@ class Interpreter:
     experimental : LiteRT's other arguments; but for `experimental_preserve_all_tensors`, which is refused, they change
         nothing: numbers are those of the reference kernels with any `experimental_op_resolver_type`
 
-    Raises `TqError` for a model that cannot be run, or a board that does not answer.
+    Raises `TqError` for a model that cannot be run (a ValueError, too, for what is no model), or a board that does not
+    answer.
     """
 
     def __init__(self, model_path: str | bytes | os.PathLike[str] | None = None, model_content: bytes | None = None,
@@ -91,7 +96,10 @@ class Interpreter:
             accelerator: Accelerator = BoardAccelerator(self._device)
         else:
             accelerator = ExecutorAccelerator() if self._device == "executor" else RtlAccelerator(self._memory)
-        return Session(self._data, self._name, accelerator, self._config, self._memory, signature)
+        try:
+            return Session(self._data, self._name, accelerator, self._config, self._memory, signature)
+        except ModelError as error:
+            raise BadModelError(str(error)) from error
 
     @property
     def host_seconds(self) -> float:

@@ -12,7 +12,7 @@ import tq_hw
 from tests.model.tflite.signed import signed_model, stateful
 from tests.sim.mixed.networks import NETWORKS, parts_of, topk_head
 from tq_hw.model.cut import compact
-from tq_hw.model.errors import OptionError, UnsupportedError
+from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Signature
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.open_shapes import left_open, open_network
@@ -133,6 +133,11 @@ def test_arguments_of_litert():
         assert str(caught.value) == message
     with pytest.raises(TypeError):
         tq_hw.Interpreter(model_content=5)
+    for kind in (tq_hw.Interpreter, litert.Interpreter):
+        with pytest.raises(ValueError):
+            kind(model_content=b"no model at all")
+    with pytest.raises(ModelError, match="not a TFLite model"):
+        tq_hw.Interpreter(model_content=b"no model at all")
 
 
 def test_names_of_files_in_bytes(tmp_path: Path):
