@@ -1,6 +1,5 @@
 """Link and device against a board in Python, over lines that are good, bad, and dead."""
 
-import os
 import time
 from dataclasses import replace
 
@@ -11,7 +10,7 @@ from networks import compiled, stateful_program, stored
 
 from tq_hw.boards.link.device import Device, MachineError
 from tq_hw.boards.link.host import Link
-from tq_hw.boards.link.port import LinkError, SerialPort
+from tq_hw.boards.link.port import LinkError
 from tq_hw.boards.link.protocol import MOST_BYTES, REQUEST_SYNC, Answer, Identity, Receiver, Request, Result
 from tq_hw.boards.link.room import memory_bytes
 from tq_hw.isa.control import NO_RUN, Status
@@ -378,21 +377,6 @@ def test_a_refused_request_says_which(program: Program) -> None:
     _, link, _ = device(AcceleratorBoard(program))
     with pytest.raises(LinkError, match="^the board refuses READ_MEMORY of 1 bytes at 0x5: BAD_ADDRESS$"):
         link.read_memory(5, 1)
-
-
-def test_a_port_that_does_not_exist_is_named() -> None:
-    with pytest.raises(LinkError, match="^port /dev/nothing-here cannot be opened: "):
-        SerialPort("/dev/nothing-here", 115_200)
-    with pytest.raises(LinkError, match="^port /dev/null cannot be opened: it is no serial port; `tq-hw doctor` "):
-        SerialPort("/dev/null", 115_200)
-
-
-def test_a_baud_rate_beyond_all_ports() -> None:
-    master, slave = os.openpty()
-    with pytest.raises(LinkError, match=f"^port {os.ttyname(slave)} cannot be opened: signed integer is greater than"):
-        SerialPort(os.ttyname(slave), 10**12)
-    os.close(slave)
-    os.close(master)
 
 
 @pytest.mark.usefixtures("still")
