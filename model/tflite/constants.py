@@ -64,11 +64,13 @@ def read_constant(table: Table, dtype: str, shape: tuple[int, ...],
     if sparsity is not None:
         return _densify(_Tree(table, sparsity, shape), dtype, contents)
     need_bytes = -(-count // 2) if dtype == "int4" else count * item_bytes(dtype)
-    if len(contents) != need_bytes:
+    # A buffer may have more: the int64 biases of another subgraph, where a converter left these behind as float32.
+    if len(contents) < need_bytes:
         raise table.error(f"{list(shape)} of {dtype} needs {need_bytes} bytes, buffer {index} has "
                           f"{len(contents)} bytes")
     if dtype == "int4":
-        return _unpack_nibbles(contents, count).reshape(shape)
+        return _unpack_nibbles(contents[:need_bytes], count).reshape(shape)
+    contents = contents[:need_bytes]
     if dtype == "bool" and count and contents.max() > 1:
         raise table.error(f"a bool in buffer {index} is neither 0 nor 1")
     return contents.view(np.dtype(dtype).newbyteorder("<")).reshape(shape)

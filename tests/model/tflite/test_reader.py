@@ -247,6 +247,17 @@ def test_rejects_bad_tensors(changes, message):
     assert message_of(edit_tensor(chain(), 0, **changes)) == f"m.tflite: subgraph 0, tensor 0 'in'{message}"
 
 
+def test_takes_the_first_bytes_of_a_longer_buffer():
+    """As LiteRT does: files of several signatures share one buffer between float32 that nothing reads and int64."""
+    longer = np.arange(40, dtype=np.int8)
+    for dtype, shape, data in (("int8", (1, 4, 4, 2), longer[:32]), ("int16", (3, 2), longer[:12].view(np.int16)),
+                               ("int4", (3,), longer[:3]), ("bool", (2,), np.array([False, True]))):
+        model = edit_tensor(chain(), 2, data=longer)
+        model = edit_tensor(model, 2, dtype=dtype, shape=shape)
+        found = parse_model(write_model(model), "m.tflite", check=False).main.tensors[2].data
+        np.testing.assert_array_equal(found, data.reshape(shape), strict=True)
+
+
 def test_rejects_constants_of_strange_types():
     assert message_of(edit_tensor(chain(), 2, dtype="int2"), UnsupportedError) == (
         "m.tflite: subgraph 0, tensor 2 't2': constants of type int2 are not supported; convert the model with int8 "
