@@ -18,15 +18,14 @@ from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variab
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
-from tq_hw.compiler.rewrite.reasons import check_floats
+from tq_hw.compiler.rewrite.reasons import check_floats, refuse_unknown
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.compiler.rewrite.state_reads import copied_states
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
-from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, SIGNATURES
+from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import located, require
@@ -42,13 +41,6 @@ LOWERINGS: dict[str, Lowering] = {}
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 #: Pixels of an image that are summed as one window, at most, where the scratchpad has room for it.
 WINDOW_LIMIT = 1024
-#: What is said of operators that are taken in no way, or in few.
-_WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
-        "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
-        "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
-                 "SELECT_V2, or keep a fixed number with TOPK_V2",
-        "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",
-        "CUMSUM": "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 between int8"}
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
@@ -179,30 +171,6 @@ def supported_operators() -> list[str]:
     return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
 
 
-def _refuse_unknown(subgraph: Subgraph) -> None:
-    """Name all operators that there is no lowering for, how often each occurs, and where first."""
-    places: dict[str, list[Operator]] = {}
-    for op in subgraph.operators:
-        if op.op not in LOWERINGS:
-            places.setdefault(op.op, []).append(op)
-    if places:
-        found = ", ".join(f"{name} (operator {at[0].index})" if len(at) == 1 else f"{name} ({len(at)}, the first is "
-                          f"operator {at[0].index})"
-                          for name, at in sorted(places.items(), key=lambda item: item[1][0].index))
-        why = "".join(_why_left(subgraph, at[0]) for at in places.values())
-        raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
-
-
-def _why_left(subgraph: Subgraph, op: Operator) -> str:
-    """Return why an operator is not taken, behind a semicolon; "" where there is nothing to say."""
-    if op.op in _WHY_LEFT:
-        return f"; {_WHY_LEFT[op.op]}"
-    if op.op not in FLOAT_OPERATORS:
-        return ""
-    read, made = (subgraph.tensors[index].dtype for index in (op.inputs[0], op.outputs[0]))
-    return f"; {op.op} is taken of float32 inside a model, here it is from {read} to {made}"
-
-
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
              packs: bool = True, window_limit: int = WINDOW_LIMIT) -> Graph:
     """Make layers of the model's main subgraph, after the library's patterns, `patterns` and those of the machine.
@@ -220,7 +188,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)
-    _refuse_unknown(subgraph)
+    refuse_unknown(subgraph, LOWERINGS)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit)
     _initialize(state, model)
     for index in subgraph.inputs:
@@ -241,13 +209,8 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
             message = str(error)
             prefix = f"operator {op.index} ({op.op}): "
             raise type(error)(message if message.startswith("operator ") else prefix + message) from error
-    inputs, outputs = [], []
-    for index in subgraph.inputs:
-        wanted = state.edges.get(index, index)
-        if wanted not in state.values:
-            raise UnsupportedError(f"model input {subgraph.tensors[index].name!r} (tensor {index}) is float32 and "
-                                   "must go through QUANTIZE first")
-        inputs.append(state.values[wanted])
+    inputs, unread = _inputs(state)
+    outputs = []
     for index in subgraph.outputs:
         wanted = state.edges.get(index, index)
         if index in subgraph.inputs and wanted != index:
@@ -269,7 +232,22 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
         outputs.append(value)
     edges = {outer: subgraph.tensors[inner] for outer, inner in state.edges.items()}
     edges |= {outer: replace(edges[outer], quantization=Quantization((1.0,), (0,))) for outer in state.plain_edges}
-    return Graph(live(state.layers, outputs), tuple(inputs), tuple(outputs), edges)
+    return Graph(live(state.layers, outputs), inputs, tuple(outputs), edges | unread)
+
+
+def _inputs(state: Legalizer) -> tuple[tuple[Value, ...], dict[int, Tensor]]:
+    """Return the values of the model's inputs, and what the host makes of float32 that nothing reads: int8."""
+    subgraph, unread = state.subgraph, dict[int, Tensor]()
+    read = {index for op in subgraph.operators for index in op.inputs} | {*subgraph.outputs}
+    for index in subgraph.inputs:
+        tensor = subgraph.tensors[index]
+        if index not in read and tensor.dtype == "float32":
+            unread[index] = replace(tensor, dtype="int8", quantization=Quantization((1.0,), (0,)))
+            state.values[index] = state.new_value(unread[index])
+        elif state.edges.get(index, index) not in state.values:
+            raise UnsupportedError(f"model input {tensor.name!r} (tensor {index}) is float32 and must go through "
+                                   "QUANTIZE first")
+    return tuple(state.values[state.edges.get(index, index)] for index in subgraph.inputs), unread
 
 
 def _initialize(state: Legalizer, model: Model) -> None:

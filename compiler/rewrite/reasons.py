@@ -1,4 +1,6 @@
-"""Why the patterns left an operator that computes in float32."""
+"""Why an operator is not taken: what the patterns left in float32, and what there is nothing for."""
+
+from collections.abc import Container
 
 from tq_hw.compiler.rewrite.chains import add_chain
 from tq_hw.compiler.rewrite.comparisons import check_comparison
@@ -11,9 +13,18 @@ from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS
 
-__all__ = ["check_floats"]
+__all__ = ["check_floats", "refuse_unknown"]
+
+#: What is said of operators that are taken in no way, or in few.
+_WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
+        "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
+        "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
+                 "SELECT_V2, or keep a fixed number with TOPK_V2",
+        "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",
+        "CUMSUM": "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 between int8"}
 
 
 def check_floats(subgraph: Subgraph) -> None:
@@ -34,17 +45,17 @@ def check_floats(subgraph: Subgraph) -> None:
                     "others to LiteRT on the host")
 
 
-#: Why sums that have a pattern of their own are left.
-_SUMS = {"ADD_N": " (its tensors have different shapes)",
-         "CUMSUM": " (it is not between int8, or no sums of integers prove its codes)"}
+#: Why operators that have a pattern of their own are left.
+_OWN = {"ADD_N": " (its tensors have different shapes)",
+        "CUMSUM": " (it is not between int8, or no sums of integers prove its codes)"}
 #: What says why an operator is left, by its name.
 _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
 
 
 def _reason(graph: Subject, op: Operator) -> str:
     """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
-    if op.op in _SUMS:
-        return _SUMS[op.op]
+    if op.op in _OWN:
+        return _OWN[op.op]
     if op.op not in (*FLOAT_OPERATORS, *FLOAT_RESIZES, *MOVES, *_CHECKS) or not op.outputs:
         return ""
     readers, reached, moved = [op] if op.op in _CHECKS else [], set(op.outputs), set(op.outputs)
@@ -130,3 +141,27 @@ def _why_no_pair(graph: Subject, op: Operator) -> str:
     except TqError as error:
         return str(error) if len(island.sources) > 1 else ""
     return ""
+
+
+def refuse_unknown(subgraph: Subgraph, known: Container[str]) -> None:
+    """Name all operators that are not `known`, how often each occurs, and where first."""
+    places: dict[str, list[Operator]] = {}
+    for op in subgraph.operators:
+        if op.op not in known:
+            places.setdefault(op.op, []).append(op)
+    if places:
+        found = ", ".join(f"{name} (operator {at[0].index})" if len(at) == 1 else f"{name} ({len(at)}, the first is "
+                          f"operator {at[0].index})"
+                          for name, at in sorted(places.items(), key=lambda item: item[1][0].index))
+        why = "".join(_why_left(subgraph, at[0]) for at in places.values())
+        raise UnsupportedError(f"not supported: {found}; `tq-hw ops` lists the operators that are{why}")
+
+
+def _why_left(subgraph: Subgraph, op: Operator) -> str:
+    """Return why an operator is not taken, behind a semicolon; "" where there is nothing to say."""
+    if op.op in _WHY_LEFT:
+        return f"; {_WHY_LEFT[op.op]}"
+    if op.op not in FLOAT_OPERATORS:
+        return ""
+    read, made = (subgraph.tensors[index].dtype for index in (op.inputs[0], op.outputs[0]))
+    return f"; {op.op} is taken of float32 inside a model, here it is from {read} to {made}"

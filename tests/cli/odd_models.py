@@ -126,6 +126,15 @@ def _unread_input() -> bytes:
     return b.build(_conv(b, x))
 
 
+def _unread_floats() -> bytes:
+    """As a mask that the network ignores; of one only the shape is asked for."""
+    b = ModelBuilder("unread_floats")
+    b.input((2, 7), "float32", name="mask")
+    b.input((), "float32", name="temperature")
+    shape = b.add("SHAPE", [b.input((3, 1, 2), "float32", name="like")], out_type="int32")
+    return b.build(_conv(b, _image(b)), shape)
+
+
 def _one_output_twice() -> bytes:
     b = ModelBuilder("one_output_twice")
     result = _conv(b, _image(b))
@@ -156,6 +165,6 @@ def _scalar() -> bytes:
 
 _MAKERS: tuple[Callable[[], bytes], ...] = (
     _call_once, _only_assigns, _initializer_alone, _unused_subgraph, _dead_operators, _input_is_output, _swapped, _view,
-    _float_through, _no_input, _constant_output, _shape_alone, _unread_input, _one_output_twice, _absent_input, _names,
-    _scalar)
+    _float_through, _no_input, _constant_output, _shape_alone, _unread_input, _unread_floats, _one_output_twice,
+    _absent_input, _names, _scalar)
 ODD_MODELS: dict[str, Callable[[], bytes]] = {make.__name__[1:]: make for make in _MAKERS}
