@@ -4,7 +4,7 @@ Each `@lowers(NAME)` function reads an operator and adds layers, or only values:
 where a neighbour can take them. All integers come from the same functions that the golden model uses.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.constraints import check
 from tq_hw.compiler.lower.live import live
-from tq_hw.compiler.rewrite.float_variables import first_codes, quantized_variables
+from tq_hw.compiler.rewrite.float_variables import first_codes, first_contents, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
@@ -28,9 +28,8 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
-from tq_hw.sim.golden.registry import located, require
-from tq_hw.sim.golden.run import run_operator
-from tq_hw.sim.golden.state import State, initial_value
+from tq_hw.sim.golden.registry import Array
+from tq_hw.sim.golden.state import initial_value
 
 __all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
            "reshaped", "supported_operators", "view_shape"]
@@ -182,7 +181,9 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
     is supported.
     """
-    subgraph = rewrite(copied_states(quantized_variables(fold_constants(model))), (*patterns, *machine, *LIBRARY))
+    folded = fold_constants(model)
+    first = first_contents(model, folded)
+    subgraph = rewrite(copied_states(quantized_variables(folded, first)), (*patterns, *machine, *LIBRARY))
     if packs:
         subgraph = packed_floats(subgraph)
     if patterns:
@@ -190,7 +191,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     check_floats(subgraph)
     refuse_unknown(subgraph, LOWERINGS)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit)
-    _initialize(state, model)
+    _initialize(state, first)
     for index in subgraph.inputs:
         tensor = subgraph.tensors[index]
         if tensor.dtype in _STORED:
@@ -250,16 +251,9 @@ def _inputs(state: Legalizer) -> tuple[tuple[Value, ...], dict[int, Tensor]]:
     return tuple(state.values[state.edges.get(index, index)] for index in subgraph.inputs), unread
 
 
-def _initialize(state: Legalizer, model: Model) -> None:
-    """Make the values of resource variables with what CALL_ONCE assigns to them."""
-    first, is_begun = State(), False
-    for op in state.subgraph.operators:
-        is_begun |= op.op in ("READ_VARIABLE", "ASSIGN_VARIABLE")
-        if op.op == "CALL_ONCE":
-            with located(op):
-                require(not is_begun, "CALL_ONCE must come before all READ_VARIABLE and ASSIGN_VARIABLE")
-                run_operator(model, 0, op, {}, first)
-    for name, kept in first.resources.items():
+def _initialize(state: Legalizer, first: Mapping[str, Array]) -> None:
+    """Make the values of resource variables with what is in them before the first inference."""
+    for name, kept in first.items():
         contents = first_codes(state.subgraph, name, kept)
         view = state.view(contents.shape, contents.dtype.name)
         state.resources[name] = Value(name, -1, view, initial=contents)

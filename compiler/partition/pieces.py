@@ -87,6 +87,9 @@ def find_pieces(model: Model, *, packs: bool) -> list[Piece]:
             groups.join(island)
     for sharing in _stateful(main):
         groups.join(sharing)
+        wider = _with_edges(main, groups.of(sharing))
+        if not _refusal(model, [op for op in main.operators if op.index in wider], packs):
+            groups.join(wider)
     found = []
     for operators in groups.in_order():
         found.append(Piece(tuple(operators), _refusal(model, operators, packs)))
@@ -160,6 +163,14 @@ def _stateful(main: Subgraph) -> list[set[int]]:
     return [group for group in (resources, *variables) if len(group) > 1]
 
 
+def _with_edges(main: Subgraph, members: set[int]) -> set[int]:
+    """Return operators with each DEQUANTIZE that makes float32 for them and each QUANTIZE that reads theirs."""
+    inside = [op for op in main.operators if op.index in members]
+    read, made = ({index for op in inside for index in (op.inputs if reads else op.outputs)} for reads in (True, False))
+    return members | {op.index for op in main.operators if (op.op == "DEQUANTIZE" and read & set(op.outputs)) or (
+        op.op == "QUANTIZE" and made & set(op.inputs))}
+
+
 class _Groups:
     """Operators that belong together, with all that lies on paths between them."""
 
@@ -179,10 +190,14 @@ class _Groups:
         while len(members) > size:
             size = len(members)
             members = members | (self._reach(members, self.after) & self._reach(members, self.before))
-            touched = {self.group[index] for index in members}
-            members |= {index for index, group in self.group.items() if group in touched}
+            members |= self.of(members)
         first = min(members)
         self.group |= dict.fromkeys(members, first)
+
+    def of(self, members: set[int]) -> set[int]:
+        """Return all that is in the groups of these operators."""
+        touched = {self.group[index] for index in members}
+        return {index for index, group in self.group.items() if group in touched}
 
     @staticmethod
     def _reach(start: set[int], edges: dict[int, set[int]]) -> set[int]:

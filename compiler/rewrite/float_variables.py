@@ -1,21 +1,33 @@
-"""Float32 resource variables that are read by QUANTIZE and written by DEQUANTIZE alone: int8 takes their place.
+"""Float32 resource variables that have codes alone: int8 or int16 takes their place.
 
-What QUANTIZE would make of the contents is kept instead of them: of the first ones when the model is compiled, of later
-ones by a table in front of the assignment. Every read gives the same byte as before.
+Where they are read by QUANTIZE and written by DEQUANTIZE, what QUANTIZE would make of the contents is kept instead of
+them: of the first ones when the model is compiled, of later ones by a table in front of the assignment. Every read
+gives the same byte as before.
+
+Where all that is written is codes of one kind, moved or not, as in ring buffers, these are kept, and every read
+dequantizes them. What is written may also be moved out of the variable itself.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.model.errors import TqError
+from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.arith import INT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
-from tq_hw.sim.golden.registry import Array
+from tq_hw.sim.golden.registry import Array, located, require
+from tq_hw.sim.golden.run import run_operator
+from tq_hw.sim.golden.state import State
 
-__all__ = ["first_codes", "quantized_variables"]
+__all__ = ["first_codes", "first_contents", "quantized_variables"]
 
+_CODES = ("int8", "int16")
+_USES = ("READ_VARIABLE", "ASSIGN_VARIABLE")
 
 
 @dataclass(frozen=True)
@@ -26,25 +38,112 @@ class _Uses:
     assigns: tuple[tuple[Operator, Operator], ...]
 
 
-def quantized_variables(subgraph: Subgraph) -> Subgraph:
-    """Return the subgraph with int8 in the place of float32 variables, where that gives the same."""
+def first_contents(model: Model, subgraph: Subgraph) -> dict[str, Array]:
+    """Return what the CALL_ONCE of `subgraph` assign to variables of the model, by name.
+
+    Raises UnsupportedError where one of them comes after a use of variables.
+    """
+    first, is_begun = State(), False
+    for op in subgraph.operators:
+        is_begun |= op.op in _USES
+        if op.op == "CALL_ONCE":
+            with located(op):
+                require(not is_begun, "CALL_ONCE must come before all READ_VARIABLE and ASSIGN_VARIABLE")
+                run_operator(model, 0, op, {}, first)
+    return first.resources
+
+
+def quantized_variables(subgraph: Subgraph, first: Mapping[str, Array]) -> Subgraph:
+    """Return the subgraph with codes in the place of float32 variables, where that gives the same.
+
+    `first` is what is in the variables before the first inference.
+    """
     names = variable_names(subgraph)
-    for name in dict.fromkeys(names.values()):
-        uses = _uses(subgraph, {index for index, each in names.items() if each == name})
-        if uses is not None:
-            subgraph = _replaced(subgraph, uses)
+    # What is read from one variable may be written to another.
+    for name in [*dict.fromkeys(names.values())] * 2:
+        handles = {index for index, each in names.items() if each == name}
+        uses = _uses(subgraph, handles)
+        subgraph = _coded(subgraph, handles, first.get(name)) if uses is None else _replaced(subgraph, uses)
     return subgraph
 
 
 def first_codes(subgraph: Subgraph, name: str, contents: Array) -> Array:
-    """Return the first contents of a variable as what its reads give has them: quantized where it is int8 by now."""
+    """Return the first contents of a variable as it has them: quantized where it has codes by now."""
     names = variable_names(subgraph)
-    read = next((op for op in subgraph.operators if op.op == "READ_VARIABLE" and names.get(op.inputs[0]) == name), None)
-    if read is None or contents.dtype != np.float32 or subgraph.tensors[read.outputs[0]].dtype != "int8":
+    kept = next((op.outputs[0] if op.op == "READ_VARIABLE" else op.inputs[1] for op in subgraph.operators
+                 if op.op in _USES and names.get(op.inputs[0]) == name), None)
+    if kept is None or contents.dtype != np.float32 or subgraph.tensors[kept].dtype not in _CODES:
         return contents
-    source = Tensor(len(subgraph.tensors), name, "float32", contents.shape)
-    quantize = Operator(read.index, "QUANTIZE", (source.index,), read.outputs)
-    return KERNELS["QUANTIZE"](quantize, replace(subgraph, tensors=(*subgraph.tensors, source)), [contents])[0]
+    return _quantized(subgraph.tensors[kept], contents)
+
+
+def _quantized(code: Tensor, contents: Array) -> Array:
+    """What QUANTIZE to the type and scale of `code` makes."""
+    tensors = (replace(code, index=0, shape=contents.shape), Tensor(1, "real", "float32", contents.shape))
+    return KERNELS["QUANTIZE"](Operator(0, "QUANTIZE", (1,), (0,)), Subgraph("", tensors, (), (), ()), [contents])[0]
+
+
+def _has_codes(code: Tensor, contents: Array) -> bool:
+    """Whether float32 is, to the last bit, what DEQUANTIZE makes of codes."""
+    tensors = (replace(code, index=0, shape=contents.shape), Tensor(1, "real", "float32", contents.shape))
+    try:
+        codes = _quantized(code, contents)
+    except TqError:
+        return False
+    again = KERNELS["DEQUANTIZE"](Operator(0, "DEQUANTIZE", (0,), (1,)), Subgraph("", tensors, (), (), ()), [codes])[0]
+    return np.array_equal(again.view(np.int32), contents.view(np.int32))
+
+
+def _coded(subgraph: Subgraph, handles: set[int], first: Array | None) -> Subgraph:
+    """Return the subgraph with codes in a float32 variable, the same one where it may have other numbers."""
+    uses = [op for op in subgraph.operators if op.op in _USES and op.inputs[0] in handles]
+    numbers = [op.outputs[0] if op.op == "READ_VARIABLE" else op.inputs[1] for op in uses]
+    own = {index for op, index in zip(uses, numbers, strict=True) if op.op == "READ_VARIABLE"}
+    graph = Subject(subgraph)
+    code = _code(graph, own, [index for index in numbers if index not in own])
+    if code is None or (first is not None and (first.dtype != np.float32 or not _has_codes(code, first))):
+        return subgraph
+    tensors, instead = list(subgraph.tensors), dict[int, list[Operator]]()
+    for op, index in zip(uses, numbers, strict=True):
+        real, made, maker = tensors[index], len(tensors), graph.maker(index)
+        if op.op == "ASSIGN_VARIABLE" and maker is not None and maker.op == "DEQUANTIZE":
+            instead[id(op)] = [replace(op, inputs=(op.inputs[0], maker.inputs[0]))]
+            continue
+        data = None if real.data is None else _quantized(code, real.data)
+        tensors.append(replace(code, index=made, name=f"{real.name} (codes)", shape=real.shape, data=data))
+        if op.op == "READ_VARIABLE":
+            instead[id(op)] = [replace(op, outputs=(made,)), Operator(op.index, "DEQUANTIZE", (made,), (index,))]
+        else:
+            before = [Operator(op.index, "QUANTIZE", (index,), (made,))] if data is None else []
+            instead[id(op)] = [*before, replace(op, inputs=(op.inputs[0], made))]
+    operators = tuple(new for op in subgraph.operators for new in instead.get(id(op), [op]))
+    return replace(subgraph, tensors=tuple(tensors), operators=operators)
+
+
+def _code(graph: Subject, own: set[int], written: list[int]) -> Tensor | None:
+    """Return a tensor with the type and scale of all codes that are `written`, moved or not; None where there is none.
+
+    `own` are the numbers of the variable itself.
+    """
+    codes, constants, seen, stack = list[Tensor](), list[Array](), set(own), [*written]
+    while stack:
+        index = stack.pop()
+        if index in seen:
+            continue
+        seen.add(index)
+        tensor, maker = graph.tensors[index], graph.maker(index)
+        if tensor.data is not None:
+            constants.append(tensor.data)
+        elif maker is not None and maker.op == "DEQUANTIZE":
+            codes.append(graph.input(maker))
+        elif maker is not None and moved(graph, maker):
+            stack += [maker.inputs[position] for position in moved(graph, maker)]
+        else:
+            return None
+    if not codes or codes[0].dtype not in _CODES or any(
+            (each.dtype, each.quantization) != (codes[0].dtype, codes[0].quantization) for each in codes):
+        return None
+    return codes[0] if all(data.dtype == np.float32 and _has_codes(codes[0], data) for data in constants) else None
 
 
 def _uses(subgraph: Subgraph, handles: set[int]) -> _Uses | None:

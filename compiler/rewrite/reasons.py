@@ -47,7 +47,8 @@ def check_floats(subgraph: Subgraph) -> None:
 
 #: Why operators that have a pattern of their own are left.
 _OWN = {"ADD_N": " (its tensors have different shapes)",
-        "CUMSUM": " (it is not between int8, or no sums of integers prove its codes)"}
+        "CUMSUM": " (it is not between int8, or no sums of integers prove its codes)",
+        "ASSIGN_VARIABLE": " (what is in the variable first, or assigned to it, is not all codes of one scale)"}
 #: What says why an operator is left, by its name.
 _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
 
