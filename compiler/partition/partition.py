@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from tq_hw.compiler.compile import Compiled, compile_model
 from tq_hw.compiler.partition.clusters import clusters, schedule
 from tq_hw.compiler.partition.macs import macs_of
-from tq_hw.compiler.partition.pieces import Piece, find_pieces, order_of, used_outputs
+from tq_hw.compiler.partition.pieces import CONSTANTS_ALONE, Piece, find_pieces, order_of, used_outputs
 from tq_hw.compiler.rewrite.fold_constants import fold_constants
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
@@ -93,9 +93,11 @@ def _settle(model: Model, pieces: list[Piece]) -> list[Piece]:
 
 
 def _first(pieces: list[Piece]) -> str:
-    op, why = next(((piece.operators[0], piece.refusal) for piece in pieces if piece.refusal != _NO_WORK),
-                   (pieces[0].operators[0], pieces[0].refusal)) if pieces else (None, "it has none")
-    return why if op is None else f"operator {op.index} ({op.op}): {why}"
+    if not pieces:
+        return "it has none"
+    piece = next((each for each in pieces if each.refusal not in (_NO_WORK, CONSTANTS_ALONE)), pieces[0])
+    op = piece.operators[0]
+    return f"operator {op.index} ({op.op}): {piece.refusal}"
 
 
 def _compile(model: Model, config: Config, memory: Memory | None, pieces: list[Piece], sets: list[list[int]],

@@ -27,12 +27,17 @@ from tq_hw.model.rules.signatures import (
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
-__all__ = ["Piece", "find_pieces", "order_of", "used_outputs"]
+__all__ = ["CONSTANTS_ALONE", "Piece", "find_pieces", "order_of", "used_outputs"]
 
+#: Why an operator is left that a file could do without.
+CONSTANTS_ALONE = "it reads constants alone"
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
 _INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS,
            *MOVES, "CUMSUM", "ADD_N")
+#: What messages offer, and is done here.
+_OFFER = re.compile(r"(, or leave the operator|; `tq-hw compile --partition` leaves others) to LiteRT on the host"
+                    r"( by `tq-hw compile --partition`)?$")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 
@@ -100,7 +105,7 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
     main = model.main
     part = cut(model, operators, used_outputs(main, operators))
     if not part.main.inputs:
-        return "it reads constants alone"
+        return CONSTANTS_ALONE
     try:
         check_model(part)
         check_profile(part)
@@ -109,7 +114,7 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
         # A float32 model is none of int8; an int8 operator that breaks its rules is wrong for every engine.
         if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):
             raise
-        return _without_place(str(error), operators)
+        return _without_place(_OFFER.sub("", str(error)), operators)
     return ""
 
 

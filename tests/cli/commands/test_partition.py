@@ -197,7 +197,7 @@ FLOAT = ("input 0, tensor 4 't4', has type float32, expected int8; quantize the 
          "operator to LiteRT on the host by `tq-hw compile --partition`\n")
 REFUSED = (f"middle.tflite: subgraph 0, operator 2 L2_NORMALIZATION: {FLOAT}"
            "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
-           f"  L2_NORMALIZATION (operator 2): {FLOAT}"
+           f"  L2_NORMALIZATION (operator 2): {FLOAT.partition(', or')[0]}\n"
            "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
 
 

@@ -3,6 +3,7 @@
 import sys
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.sim.mixed.networks import NETWORKS, conv, float_middle
@@ -72,6 +73,39 @@ def test_a_model_of_the_host_alone_is_refused():
     assert str(caught.value) == (
         "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0 (tensor 0, "
         "'t0') must be int8, not float32; quantize the model to int8")
+
+
+def test_a_refused_model_is_not_offered_what_is_done():
+    """Weights alone in int8, with DEQUANTIZE before each operator or without; the reason is that of an operator."""
+    for dequantized in (False, True):
+        b = ModelBuilder("weights")
+        x = b.input((1, 6, 6, 4), dtype="float32")
+        weights = b.constant(np.ones((8, 1, 1, 4), np.int8), scale=[0.5] * 8)
+        weights = b.add("DEQUANTIZE", [weights]) if dequantized else weights
+        bias = b.constant(np.ones(8, np.float32))
+        model = b.model(b.add("CONV_2D", [x, weights, bias], dtype="float32"))
+        with pytest.raises(UnsupportedError) as caught:
+            partition(model, TINY)
+        assert str(caught.value) == (
+            f"weights: the accelerator takes no operator of the model: operator {int(dequantized)} (CONV_2D): input 0, "
+            "tensor 0 't0', has type float32, expected int8 or int16; quantize the whole model to int8")
+
+
+@pytest.mark.parametrize("op", ["TRANSPOSE_CONV", "ASSIGN_VARIABLE"])
+def test_reasons_do_not_offer_what_is_done(op):
+    """What is left next to int8 says why, and no more."""
+    b = ModelBuilder("left")
+    x = b.add("DEQUANTIZE", [conv(b, b.input((1, 4, 4, 4), scale=0.1), 4)])
+    if op == "TRANSPOSE_CONV":
+        weights = b.constant(np.ones((4, 2, 2, 4), np.float32))
+        size = b.constant([1, 8, 8, 4])
+        x = b.add(op, [size, weights, x], stride_w=2, stride_h=2, padding="SAME", shape=(1, 8, 8, 4))
+    else:
+        handle = b.add("VAR_HANDLE", [], shape=(), options={"container": "", "shared_name": "kept"})
+        b.operator(op, [handle, b.add("SIN", [x])], [])
+    reasons = [why for _, why in partition(b.model(x), TINY).refused]
+    assert reasons
+    assert not any("--partition" in why or "on the host" in why for why in reasons), reasons
 
 
 def test_undefined_results_are_refused():
