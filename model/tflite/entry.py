@@ -6,7 +6,7 @@ from dataclasses import replace
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Operator, Signature, Subgraph
 from tq_hw.model.tflite.flatbuffer import Table
-from tq_hw.model.tflite.order import SUBGRAPH_OPTIONS
+from tq_hw.model.tflite.order import callees, reached
 
 __all__ = ["enter", "read_signatures"]
 
@@ -38,20 +38,16 @@ def _tensors(table: Table, slot: int, field: str, count: int) -> dict[str, int]:
 def enter(model: Model, wanted: str, name: str) -> Model:
     """Return the model of the subgraph that the signature `wanted` names ("": subgraph 0) and of those that it calls.
 
-    Subgraphs keep their order and are counted again; signatures of others are left out. Raises `OptionError`, naming
-    the file as `name`, when there is no such signature.
+    Subgraphs keep their order after that one and are counted again; signatures of others are left out. Raises
+    `OptionError`, naming the file as `name`, when there is no such signature.
     """
     signatures = {each.name: each.subgraph for each in model.signatures}
     if wanted and wanted not in signatures:
         has = f"the file has {', '.join(map(repr, signatures))}" if signatures else "the file has none"
         raise OptionError(f"{name}: --signature {wanted}: there is no such signature; {has}")
     first = signatures[wanted] if wanted else 0
-    reached = {first}
-    # A callee comes after its caller, so that one pass reaches all.
-    for number, subgraph in enumerate(model.subgraphs):
-        if number in reached:
-            reached.update(callee for op in subgraph.operators for callee in _callees(op).values())
-    numbers = {old: new for new, old in enumerate(sorted(reached))}
+    # The first of them is where an inference begins.
+    numbers = {old: new for new, old in enumerate((first, *sorted(reached(model, first) - {first})))}
     subgraphs = (replace(model.subgraphs[old], operators=tuple(
         _renumbered(op, numbers) for op in model.subgraphs[old].operators)) for old in numbers)
     kept = tuple(replace(each, subgraph=numbers[each.subgraph]) for each in model.signatures
@@ -59,12 +55,7 @@ def enter(model: Model, wanted: str, name: str) -> Model:
     return replace(model, subgraphs=tuple(subgraphs), signatures=kept)
 
 
-def _callees(op: Operator) -> dict[str, int]:
-    return {option: callee for option in SUBGRAPH_OPTIONS
-            if isinstance(callee := op.options.get(option), int)}
-
-
 def _renumbered(op: Operator, numbers: Mapping[int, int]) -> Operator:
-    callees = _callees(op)
-    changed = {option: numbers[callee] for option, callee in callees.items()}
-    return op if changed == callees else replace(op, options={**op.options, **changed})
+    called = callees(op)
+    changed = {option: numbers[callee] for option, callee in called.items()}
+    return op if changed == called else replace(op, options={**op.options, **changed})

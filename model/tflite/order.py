@@ -7,7 +7,7 @@ written once, and never over an input, a constant or a variable.
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
-__all__ = ["SUBGRAPH_OPTIONS", "check_order"]
+__all__ = ["callees", "check_order", "reached"]
 
 #: Options that are the index of a subgraph.
 SUBGRAPH_OPTIONS = ("subgraph", "init_subgraph_index", "then_subgraph_index",
@@ -25,6 +25,24 @@ def check_order(model: Model, name: str) -> None:
             _check_calls(operator, index, model, place)
 
 
+def callees(operator: Operator) -> dict[str, int]:
+    """Return the subgraphs that an operator calls, by option."""
+    return {option: callee for option in SUBGRAPH_OPTIONS
+            if isinstance(callee := operator.options.get(option), int)}
+
+
+def reached(model: Model, first: int) -> set[int]:
+    """Return a subgraph and all that it calls, directly or not."""
+    found, todo = {first}, [first]
+    while todo:
+        number = todo.pop()
+        operators = model.subgraphs[number].operators if 0 <= number < len(model.subgraphs) else ()
+        more = {callee for op in operators for callee in callees(op).values()} - found
+        found |= more
+        todo += more
+    return found
+
+
 def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> None:
     subgraph_count = len(model.subgraphs)
     for option in SUBGRAPH_OPTIONS:
@@ -35,10 +53,9 @@ def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> N
         if not isinstance(callee, int) or not 0 <= callee < subgraph_count:
             raise ModelError(f"{where}: refers to subgraph {callee}; the file has {subgraph_count} "
                              f"subgraphs")
-        # Converters number a callee after its caller, which also rules recursion out.
-        if callee <= caller:
-            raise ModelError(f"{where}: subgraph {caller} calls subgraph {callee}, expected one "
-                             f"that comes later")
+        if caller in reached(model, callee):
+            raise ModelError(f"{where}: subgraph {caller} calls subgraph {callee}, which is or calls subgraph "
+                             f"{caller}: recursion is not supported")
         if operator.op == "CALL_ONCE" and (model.subgraphs[callee].inputs or model.subgraphs[callee].outputs):
             raise ModelError(f"{where}: subgraph {callee} has inputs or outputs, expected none")
 

@@ -77,3 +77,46 @@ def test_a_tensor_of_no_elements_needs_no_buffer():
     model = parse_model(b.build(b.add("BROADCAST_TO", [x, shape], shape=(2, 3))), "m.tflite")
     value = np.arange(6, dtype=np.int8).reshape(2, 3)
     np.testing.assert_array_equal(golden.run(model, [value]).outputs[0], value)
+
+
+def calling(*calls):
+    """Subgraph n chooses between two others by a truth value, where it has a pair of them."""
+    subgraphs = []
+    for number, pair in enumerate(calls):
+        b = ModelBuilder(str(number))
+        chosen, x = b.input((), "bool"), b.input((1, 6), scale=0.1)
+        made = b.add("RELU" if number % 2 else "LOGISTIC", [x], scale=0.1, zero_point=0) if pair is None else b.tensor(
+            (1, 6), scale=0.1)
+        if pair is not None:
+            b.operator("IF", [chosen, chosen, x], [made], dict(zip(("then_subgraph_index", "else_subgraph_index"), pair,
+                                                                  strict=True)))
+        subgraphs.append(replace(b.model(made).main, name=str(number)))
+    return Model("m", tuple(subgraphs), signatures=(Signature("late", len(calls) - 1, {}, {}),))
+
+
+def test_what_is_called_may_come_first():
+    """As TensorFlow numbers an IF in the condition of a WHILE."""
+    model = calling((3, 3), None, None, (2, 1))
+    data = write_model(model)
+    assert [each.name for each in parse_model(data, "m.tflite", check=False).subgraphs] == ["0", "1", "2", "3"]
+    late = parse_model(data, "m.tflite", check=False, shapes=InputShapes(signature="late"))
+    assert [each.name for each in late.subgraphs] == ["3", "1", "2"]
+    assert late.main.operators[0].options == {"then_subgraph_index": 2, "else_subgraph_index": 1}
+    assert [(each.name, each.subgraph) for each in late.signatures] == [("late", 0)]
+
+
+@pytest.mark.parametrize("calls, where, callee", [
+    ([(1, 1), (2, 2), (1, 1)], "subgraph 1, operator 0 IF, then_subgraph_index: subgraph 1", 2),
+    ([(1, 1), None, (0, 1)], None, None),
+    ([(1, 2), None, (1, 0)], "subgraph 0, operator 0 IF, else_subgraph_index: subgraph 0", 2),
+])
+def test_no_subgraph_calls_itself(calls, where, callee):
+    data = write_model(calling(*calls))
+    if where is None:
+        parse_model(data, "m.tflite", check=False)
+        return
+    with pytest.raises(ModelError) as caught:
+        parse_model(data, "m.tflite", check=False)
+    caller = where.rpartition(" ")[2]
+    assert str(caught.value) == (f"m.tflite: {where} calls subgraph {callee}, which is or calls subgraph {caller}: "
+                                 "recursion is not supported")

@@ -300,7 +300,7 @@ def test_rejects_bad_subgraphs(changes, message):
 
 
 @pytest.mark.parametrize("callee, message", [
-    (0, "subgraph 0 calls subgraph 0, expected one that comes later"),
+    (0, "subgraph 0 calls subgraph 0, which is or calls subgraph 0: recursion is not supported"),
     (5, "refers to subgraph 5; the file has 2 subgraphs"),
     (-1, "refers to subgraph -1; the file has 2 subgraphs"),
     (1, "subgraph 1 has inputs or outputs, expected none"),
