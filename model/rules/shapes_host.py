@@ -4,7 +4,10 @@ from collections.abc import Callable
 
 from tq_hw.model.rules.node import Node
 
-__all__ = ["HOST_SHAPES"]
+__all__ = ["BOXES", "HOST_SHAPES"]
+
+#: TensorFlow stores [1, n] for the n boxes that these choose, and a RESHAPE after them; kernels make [n].
+BOXES = ("NON_MAX_SUPPRESSION_V4", "NON_MAX_SUPPRESSION_V5")
 
 Shapes = list[tuple[int, ...]] | None
 
@@ -50,4 +53,4 @@ HOST_SHAPES: dict[str, Callable[[Node], Shapes]] = {
     op: rule for rule, ops in {
         _same: "REAL IMAG COMPLEX_ABS ATAN2 LOCAL_RESPONSE_NORMALIZATION BUCKETIZE", _rfft2d: "RFFT2D",
         _segments: "UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN",
-        _boxes: "NON_MAX_SUPPRESSION_V4 NON_MAX_SUPPRESSION_V5"}.items() for op in ops.split()}
+        _boxes: " ".join(BOXES)}.items() for op in ops.split()}

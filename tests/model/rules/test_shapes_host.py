@@ -7,6 +7,7 @@ import pytest
 
 from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
+from tq_hw.model.rules.shapes_host import BOXES
 from tq_hw.model.samples.build import ModelBuilder
 
 
@@ -73,3 +74,17 @@ def test_an_open_batch_behind_a_spectrum() -> None:
     assert [main.tensors[index].shape for index in made] == [(5, 1, 33), (5, 33), (5, 33)]
     with pytest.raises((ModelError, UnsupportedError), match="operator 1 SQUEEZE: input 0, .* has type complex64"):
         propagate_shapes(model, "m", InputShapes(5), rules=True)
+
+
+@pytest.mark.parametrize("op", BOXES)
+def test_chosen_boxes_have_the_shape_of_kernels(op: str) -> None:
+    """TensorFlow stores [1, 5] and a RESHAPE; what is stored elsewhere stays."""
+    b = ModelBuilder("m")
+    boxes, scores = b.input((9, 4), "float32"), b.input((9,), "float32")
+    limits = [b.constant(np.array(value, np.float32)) for value in (0.5, 0.1, 0.0)]
+    made = [b.tensor((1, 5), "int32"), *([b.tensor((1, 5), "float32")] if op.endswith("V5") else []),
+            b.tensor((), "int32")]
+    b.operator(op, [boxes, scores, b.constant(np.array(5, np.int32)), *limits[:len(made)]], made)
+    chosen = b.add("RESHAPE", [made[0], b.constant([5])], shape=(5,))
+    main = propagate_shapes(b.model(chosen), "m", InputShapes(), rules=False).main
+    assert [main.tensors[index].shape for index in (*made, chosen)] == [*[(5,)] * (len(made) - 1), (), (5,)]
