@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.isa.program import Port
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Tensor
 from tq_hw.sim.engines import InputSet
 
@@ -18,6 +18,8 @@ __all__ = ["Array", "InputKind", "draw_inputs", "find_inputs", "float_range", "i
 Array = npt.NDArray[Any]
 
 _INTEGERS = ("int8", "uint8", "int16")
+#: Inputs of these types are drawn over their whole range.
+_DRAWN = (*_INTEGERS, "uint16", "uint32")
 #: Inputs of these operators that are indices, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}
 #: Operators that make other indices of indices.
@@ -109,6 +111,7 @@ def draw_inputs(model: Model, sets: int, seed: int) -> list[InputSet]:
     """Return `sets` seeded random input sets: integers over their whole range, floats over the range of their QUANTIZE.
 
     Indices (of GATHER and EMBEDDING_LOOKUP) are drawn in range. The first n sets of a seed are always the same.
+    Raises `UnsupportedError` for an input of another type, as string.
     """
     return [tuple(_draw(model, tensor, np.random.default_rng([seed, number, position]))
                   for position, tensor in enumerate(input_tensors(model))) for number in range(sets)]
@@ -122,6 +125,9 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
         return rng.uniform(low, high, tensor.shape).astype(np.float32)
     if tensor.dtype in ("int32", "int64"):
         return rng.integers(0, _index_limit(model, tensor), tensor.shape).astype(tensor.dtype)
+    if tensor.dtype not in _DRAWN:
+        raise UnsupportedError(f"model input {tensor.name[:60]!r} (tensor {tensor.index}) is {tensor.dtype}; inputs "
+                               f"that are drawn must be {', '.join(_DRAWN)}, int32, int64, bool or float32")
     info = np.iinfo(tensor.dtype)
     return rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype)
 

@@ -1,8 +1,10 @@
 """Random inputs that are indices stay in the tables that they reach."""
 
 import numpy as np
+import pytest
 
 from tq_hw.cli.shared.arrays import draw_inputs
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 
@@ -19,3 +21,14 @@ def test_indices_lie_in_the_smallest_table() -> None:
         outputs.append(b.add("GATHER", [table, index], scale=0.5, axis=0))
     drawn = draw_inputs(parse_model(b.build(*outputs), "text"), 2, 0)
     assert {int(each) for inputs in drawn for each in inputs[0].ravel()} == set(range(9))
+
+
+@pytest.mark.parametrize("dtype", ["string", "float16", "float64", "complex64", "uint64", "int4"])
+def test_what_is_not_drawn_is_named(dtype: str) -> None:
+    b = ModelBuilder("odd")
+    b.input((2, 3), dtype, name="words")
+    model = b.model(b.add("LOGISTIC", [b.input((2, 3), scale=0.1)]))
+    with pytest.raises(UnsupportedError) as error:
+        draw_inputs(model, 1, 0)
+    assert str(error.value) == (f"model input 'words' (tensor 0) is {dtype}; inputs that are drawn must be int8, "
+                                "uint8, int16, uint16, uint32, int32, int64, bool or float32")
