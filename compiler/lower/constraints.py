@@ -206,16 +206,6 @@ def constraint_constant_bias(op: Operator, subgraph: Subgraph) -> str | None:
     return _first_computed(op, subgraph, (2,))
 
 
-@_limits("FULLY_CONNECTED")
-def constraint_weight_zero_point(op: Operator, subgraph: Subgraph) -> str | None:
-    """Constant weights must have zero point 0."""
-    weights = input_tensor(op, subgraph, 1)
-    if (weights is not None and weights.data is not None and weights.quantization is not None
-            and any(weights.quantization.zero_point)):
-        return f"zero point {weights.quantization.zero_point[0]}"
-    return None
-
-
 @_limits("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL", "ARG_MAX", "ARG_MIN")
 def constraint_constant_axes(op: Operator, subgraph: Subgraph) -> str | None:
     """The axes must be constants."""

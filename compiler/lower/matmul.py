@@ -76,11 +76,14 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
 
 @lowers("FULLY_CONNECTED")
 def lower_fully_connected(state: Legalizer, op: Operator) -> None:
-    """A 1x1 convolution over rows, or one window as large as the image that was flattened."""
-    if state.tensor(op, 1).data is None:
+    """A 1x1 convolution over rows, or one window as large as the image that was flattened.
+
+    Weights that have a zero point, as PyTorch's exports give them to a product that is no Linear, are as computed ones.
+    """
+    p = fully_connected.params(op, state.subgraph)
+    if state.tensor(op, 1).data is None or p.weight_zero_point:
         _computed_weights(state, op)
         return
-    p = fully_connected.params(op, state.subgraph)
     weights = state.constant(op, 1)
     source = state.input(op, 0)
     if p.dtype == "int16":

@@ -35,6 +35,12 @@ def _between(packing: Packing, op: Operator, part: Packed, low: float, high: flo
 
 
 def _of_two(packing: Packing, op: Operator) -> Packed:
+    # No packed number is infinite: a softmax of JAX takes the maximum with minus infinity, in case a row is empty.
+    end, like = np.inf if op.op == "MINIMUM" else -np.inf, packing.graph.output(op)
+    for position in (0, 1):
+        given, kept = packing.graph.input(op, position).data, packing.graph.input(op, 1 - position)
+        if given is not None and (given == end).all() and kept.shape == like.shape:
+            return packing.packed(kept.index)
     one, other = (packing.packed(index) for index in op.inputs)
     return _extreme(packing, op, one, other, least=op.op == "MINIMUM")
 

@@ -7,9 +7,9 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.signatures import COMPARISONS
 
 __all__ = ["FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
-           "constraint_bias_zero_point", "constraint_computed_weights", "constraint_fixed_output",
-           "constraint_one_weight_scale", "constraint_same_quantization", "constraint_same_type",
-           "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
+           "constraint_bias_zero_point", "constraint_computed_weights", "constraint_dense_weights_are_symmetric",
+           "constraint_fixed_output", "constraint_one_weight_scale", "constraint_same_quantization",
+           "constraint_same_type", "constraint_weight_axis", "constraint_weights_are_symmetric", "label", "source_of"]
 
 #: (scale, zero point) of int8 outputs that the specification fixes.
 FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGISTIC": (1 / 256, -128),
@@ -51,6 +51,14 @@ def constraint_weights_are_symmetric(node: Node) -> str | None:
         if points and weights.data is not None:
             return f"zero point {points[0]} for {label(weights)}"
     return None
+
+
+def constraint_dense_weights_are_symmetric(node: Node) -> str | None:
+    """Give weights scales, and constant ones zero point 0 where they have several or activations are int16."""
+    weights = node.input(1)
+    if weights.quantization is not None and len(weights.quantization.scale) == 1 and node.input(0).dtype == "int8":
+        return None
+    return constraint_weights_are_symmetric(node)
 
 
 def constraint_one_weight_scale(node: Node) -> str | None:

@@ -34,6 +34,7 @@ from tq_hw.model.rules.quantization import (
     constraint_bias_scale,
     constraint_bias_zero_point,
     constraint_computed_weights,
+    constraint_dense_weights_are_symmetric,
     constraint_fixed_output,
     constraint_one_weight_scale,
     constraint_same_quantization,
@@ -70,7 +71,8 @@ _LSTM = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 _CONV = " ".join(WEIGHT_AXES)
 
 _RULES: dict[Rule, str] = {
-    constraint_weights_are_symmetric: f"{_CONV} SVDF {_LSTM}",
+    constraint_weights_are_symmetric: f"CONV_2D DEPTHWISE_CONV_2D TRANSPOSE_CONV SVDF {_LSTM}",
+    constraint_dense_weights_are_symmetric: "FULLY_CONNECTED",
     constraint_one_weight_scale: f"SVDF {_LSTM}",
     constraint_weight_axis: _CONV,
     constraint_computed_weights: "FULLY_CONNECTED",

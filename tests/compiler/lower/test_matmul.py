@@ -1,5 +1,7 @@
 """Products of two run-time matrices == golden, of any depth: what the scratchpad does not hold comes in parts."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -8,10 +10,12 @@ from tq_hw.compiler.emit.matmul_programs import zeros
 from tq_hw.compiler.ir.staged import MatMul
 from tq_hw.compiler.ir.value import Value
 from tq_hw.isa.config import Config, load_config
+from tq_hw.model.errors import ModelError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
 
 ODD = Config("odd", 4, 12, 4, 16 << 10)
 CONFIGS = [load_config("tiny"), load_config("n9x8"), ODD]
@@ -66,3 +70,38 @@ def test_how_zero_points_are_taken_off() -> None:
     assert ways(4, 16, 8, (3, 4)) == (False, False)
     # A word of the depth: more micro-operations would take longer than another pass of the array.
     assert ways(64, 16, 64, (3, 4)) == (True, False)
+
+
+@pytest.mark.parametrize(("profile", "engine"), [("canon", "tflm"), ("tflm", "tflm"), ("litert", "litert-ref")])
+@pytest.mark.parametrize(("rows", "depth", "units", "point", "fused"), [
+    (8, 16, 48, 13, "NONE"), (1, 33, 5, -128, "RELU"), (5, 7, 1, 127, "NONE"), (1, 300, 20, -1, "RELU6")])
+def test_constant_weights_with_a_zero_point(oracles: Callable[[str], Oracle], rows: int, depth: int, units: int,
+                                            point: int, fused: str, profile: str, engine: str) -> None:
+    """As PyTorch's exports have them where weights are no Linear's; with a bias and without."""
+    rng, b = np.random.default_rng(depth), ModelBuilder("m")
+    x = b.input((rows, depth), scale=0.02, zero_point=-6)
+    outputs = []
+    for has_bias in (False, True):
+        weights = b.constant(rng.integers(-128, 128, (units, depth)).astype(np.int8), scale=0.0005, zero_point=point)
+        bias = b.bias(x, weights, rng.integers(-9999, 9999, units)) if has_bias else -1
+        outputs.append(b.add("FULLY_CONNECTED", [x, weights, bias], scale=0.0023 * float(np.sqrt(depth)), zero_point=4,
+                             fused_activation_function=fused))
+    data = b.build(*outputs)
+    model = parse_model(data, "m").under(profile)
+    inputs = [rng.integers(-128, 128, (rows, depth)).astype(np.int8)]
+    for config in (load_config("tiny"), load_config("n16")):
+        found = execute(compile_model(model, config).program, inputs, seed=1, check_races=True).outputs
+        for one, other in zip(found, oracles(engine).run(data, inputs), strict=True):
+            np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize(("dtype", "scales"), [("int16", [0.1]), ("int8", [0.1, 0.2])])
+def test_weights_with_zero_points_that_kernels_do_not_heed(dtype: str, scales: list[float]) -> None:
+    b = ModelBuilder("m")
+    x = b.input((1, 3), dtype, scale=0.1)
+    weights = b.constant(np.ones((2, 3), np.int8), scale=scales, zero_point=[5] * len(scales), name="w")
+    with pytest.raises(ModelError) as error:
+        parse_model(b.build(b.add("FULLY_CONNECTED", [x, weights, -1], scale=0.1)), "m")
+    assert str(error.value) == (
+        "m: subgraph 0, operator 0 FULLY_CONNECTED: Give weights scales, and constant ones zero point 0 where they "
+        "have several or activations are int16. Found zero point 5 for tensor 1 'w'.")
