@@ -221,6 +221,20 @@ def _reduce(function: Callable[..., Any]) -> Callable[[Node, list[Array]], list[
     return rule
 
 
+def _segments(function: np.ufunc, first: int) -> Callable[[Node, list[Array]], list[Array]]:
+    """Rows of input 0 join by the segments of input 1; those of negative segments are left out."""
+    def rule(node: Node, x: list[Array]) -> list[Array]:
+        shape, segments = (output_shapes(node) or [()])[0], [int(each) for each in x[1].ravel()]
+        if max(segments, default=-1) >= shape[0]:
+            raise node.error(f"has segment {max(segments)}, expected less than {shape[0]}")
+        made = np.full(shape, first, object)
+        for segment, row in zip(segments, x[0].reshape(len(segments), *shape[1:]), strict=True):
+            if segment >= 0:
+                made[segment] = function(made[segment], row)
+        return [made]
+    return rule
+
+
 def _unary(function: Callable[[Array], Any]) -> Callable[[Node, list[Array]], list[Array]]:
     return lambda node, x: [np.array(function(x[0]), object)]
 
@@ -262,6 +276,8 @@ _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "FLOOR_DIV": _binary(np.floor_divide, True), "FLOOR_MOD": _binary(np.mod, True), "EQUAL": _binary(np.equal),
     "NOT_EQUAL": _binary(np.not_equal), "LESS": _binary(np.less), "LESS_EQUAL": _binary(np.less_equal),
     "GREATER": _binary(np.greater), "GREATER_EQUAL": _binary(np.greater_equal), "WHERE": _where, "POW": _power,
+    "UNSORTED_SEGMENT_PROD": _segments(np.multiply, 1), "UNSORTED_SEGMENT_SUM": _segments(np.add, 0),
 }
 #: Operators on integers that are taken where they follow from shapes and constants, most of them nowhere else.
-ONLY_KNOWN = ("BROADCAST_ARGS", "FILL", "FLOOR_DIV", "FLOOR_MOD", "POW", "RANGE", "RANK", "WHERE", "ZEROS_LIKE")
+ONLY_KNOWN = ("BROADCAST_ARGS", "FILL", "FLOOR_DIV", "FLOOR_MOD", "POW", "RANGE", "RANK", "UNSORTED_SEGMENT_PROD",
+              "UNSORTED_SEGMENT_SUM", "WHERE", "ZEROS_LIKE")

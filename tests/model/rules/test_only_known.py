@@ -72,6 +72,17 @@ def test_known_results(build: Callable[[ModelBuilder, int], int], picked: list[i
     compile_model(model, load_config("n8"))
 
 
+def test_heads_side_by_side() -> None:
+    """As Keras' attention over an open number of tokens computes its shape."""
+    b = ModelBuilder("heads")
+    x = b.input((6, 4), scale=0.1)
+    shape = b.add("SHAPE", [x], out_type="int32")
+    sizes = add(b, "UNSORTED_SEGMENT_PROD", (2,), "int32", shape, i32(1, 1), np.int32(2))
+    model = parse_model(b.build(b.add("RESHAPE", [x, sizes], shape=(1, 24))), "heads")
+    assert [op.op for op in model.main.operators] == ["RESHAPE"]
+    compile_model(model, load_config("n8"))
+
+
 def test_what_is_not_known() -> None:
     b = ModelBuilder("unknown")
     x = b.input((4,), dtype="int32")
