@@ -8,7 +8,7 @@ where it is only a hint. The sizes of the inputs, stored or asked for, are carri
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tq_hw.model.errors import OptionError, TqError
+from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_signature
 from tq_hw.model.rules.node import Node
@@ -56,7 +56,10 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
         if not _only_known(main) and not any(op.op in BOXES for op in main.operators):
             return model
         return replace(model, subgraphs=(_Propagation(main, name, wanted, rules).run(), *model.subgraphs[1:]))
-    found = _Propagation(main, name, wanted, rules).run()
+    try:
+        found = _Propagation(main, name, wanted, rules).run()
+    except (ModelError, UnsupportedError) as error:
+        raise type(error)(f"{error}{_taken_as_stored(main, wanted)}") from error
     return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
 
 
@@ -71,6 +74,15 @@ def _option(wanted: InputShapes) -> str:
     if wanted.named:
         return f"--shape {next(iter(wanted.named))}"
     return f"--batch {wanted.batch}"
+
+
+def _taken_as_stored(main: Subgraph, wanted: InputShapes) -> str:
+    """Return what helps where stored sizes, mostly 1, are too small for a model; "" where only batches are open."""
+    for tensor in map(main.tensors.__getitem__, main.inputs):
+        if -1 in tensor.shape_signature[1:] and tensor.name not in wanted.named:
+            return (f"; the model leaves sizes of input {tensor.name[:60]!r} open, which are taken as stored: "
+                    f"{list(tensor.shape_signature)} as {list(tensor.shape)}; give others with --shape")
+    return ""
 
 
 def _open_shape(tensor: Tensor) -> list[int]:

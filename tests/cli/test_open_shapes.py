@@ -1,12 +1,14 @@
 """`--batch` and `--shape`: what the commands do with them, and what they say."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.open_shapes import left_open, open_network
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.oracles import available
@@ -72,3 +74,27 @@ def test_messages(tq: Tq, model: str, wish: list[object], message: str) -> None:
 def test_build_without_a_model_has_nothing_to_size(tq: Tq) -> None:
     result = tq("build", "--board", "ulx3s_85f", "--batch", 2)
     assert (result.code, result.err) == (2, "tq-hw: --batch, --shape and --signature need --model\n")
+
+
+def test_sizes_that_are_taken_as_stored(tq: Tq) -> None:
+    """Converters store 1 for sizes that a network of any image leaves open."""
+    b = ModelBuilder("any")
+    x = b.input((1, 1, 1, 3), scale=0.1, name="image")
+    weights = b.constant(np.ones((4, 3, 3, 3), np.int8), scale=0.1)
+    made = b.tensor((1, 1, 1, 4), scale=0.2)
+    b.operator("CONV_2D", [x, weights, b.bias(x, weights, [1, 2, 3, 4])], [made], {
+        "padding": "VALID", "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1,
+        "fused_activation_function": "NONE"})
+    model = b.model(made)
+    tensors = [replace(tensor, shape_signature=(-1, -1, -1, tensor.shape[3])) if tensor.index in (x, made) else tensor
+               for tensor in model.main.tensors]
+    Path("any.tflite").write_bytes(write_model(replace(model, subgraphs=(replace(
+        model.main, tensors=tuple(tensors)),))))
+    wrong = "any.tflite: subgraph 0, operator 0 CONV_2D: height is {}, less than the filter's 3, with padding VALID"
+    result = tq("compile", "any.tflite", "--config", "n8")
+    assert (result.code, result.err) == (2, f"tq-hw: {wrong.format(1)}; the model leaves sizes of input 'image' open, "
+                                         "which are taken as stored: [-1, -1, -1, 3] as [1, 1, 1, 3]; give others with "
+                                         "--shape\n")
+    result = tq("compile", "any.tflite", "--config", "n8", "--shape", "image=1,2,9,3")
+    assert (result.code, result.err) == (2, f"tq-hw: {wrong.format(2)}\n")
+    assert tq("compile", "any.tflite", "--config", "n8", "--shape", "image=1,5,9,3").code == 0
