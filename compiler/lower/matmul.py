@@ -28,8 +28,12 @@ def _operand(state: Legalizer, op: Operator, position: int, transposed: bool) ->
     tensor, value = state.tensor(op, position), state.input(op, position)
     shape = tensor.shape
     if transposed:
-        value = move_view(state, op, value, tensor, lambda x: np.swapaxes(x, -2, -3))
         shape = (*shape[:-2], shape[-1], shape[-2])
+        if tensor.data is not None:
+            value = Value(f"{tensor.name} (transposed)", tensor.index, state.view(shape, tensor.dtype),
+                          value.zero_point, data=np.ascontiguousarray(np.swapaxes(tensor.data, -1, -2)))
+        else:
+            value = move_view(state, op, value, tensor, lambda x: np.swapaxes(x, -2, -3))
     row_bytes = shape[-1] * (2 if tensor.dtype == "int16" else 1)
     return reshaped(value, (1, int(np.prod(shape[:-2], dtype=np.int64)), shape[-2], row_bytes)), shape
 

@@ -7,8 +7,9 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.emit.matmul_programs import zeros
-from tq_hw.compiler.ir.staged import MatMul
+from tq_hw.compiler.ir.staged import MatMul, Move
 from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.errors import ModelError
 from tq_hw.model.samples.build import ModelBuilder
@@ -93,6 +94,22 @@ def test_constant_weights_with_a_zero_point(oracles: Callable[[str], Oracle], ro
         found = execute(compile_model(model, config).program, inputs, seed=1, check_races=True).outputs
         for one, other in zip(found, oracles(engine).run(data, inputs), strict=True):
             np.testing.assert_array_equal(one, other, strict=True)
+
+
+@pytest.mark.parametrize("shape", [(9, 20), (3, 9, 20)])
+@pytest.mark.parametrize(("dtype", "point"), [("int8", 5), ("int8", 0), ("int16", 0)])
+def test_constant_matrices_lie_transposed(oracles: Callable[[str], Oracle], dtype: str, point: int,
+                                          shape: tuple[int, ...]) -> None:
+    """The image has them so: nothing turns them while the model runs."""
+    rng, b, limits = np.random.default_rng(len(shape)), ModelBuilder("m"), np.iinfo(dtype)
+    x = b.input((3, 7, 20), dtype, scale=0.02, zero_point=-point)
+    matrix = b.constant(rng.integers(limits.min, limits.max + 1, shape).astype(dtype), scale=0.0005, zero_point=point)
+    data = b.build(b.add("BATCH_MATMUL", [x, matrix], scale=0.02 if dtype == "int8" else 0.9, zero_point=0, adj_y=True))
+    model = parse_model(data, "m")
+    inputs = [rng.integers(limits.min, limits.max + 1, (3, 7, 20)).astype(dtype)]
+    found = execute(compile_model(model, load_config("n8")).program, inputs, seed=1, check_races=True).outputs[0]
+    np.testing.assert_array_equal(found, oracles("litert-ref").run(data, inputs)[0], strict=True)
+    assert not any(isinstance(layer, Move) for layer in legalize(model).layers)
 
 
 @pytest.mark.parametrize(("dtype", "scales"), [("int16", [0.1]), ("int8", [0.1, 0.2])])
