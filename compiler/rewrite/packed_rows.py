@@ -10,18 +10,44 @@ from tq_hw.compiler.rewrite.packed_elements import fused, logarithm
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.registry import bool_option, float_option
+from tq_hw.sim.golden.packed_float import packed
+from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 
 __all__ = ["ROWS"]
 
 #: Products of matrices, each of which lies in memory.
 _MOST_PRODUCTS = 1 << 22
+#: What stands for minus infinity in a mask: less than scores can make up for, and e^x of it is 0 all the same.
+_MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
 
 
-def _below_largest(packing: Packing, op: Operator) -> Packed:
-    """What elements are less than the largest of their row."""
+def _masked(packing: Packing, op: Operator) -> Packed | None:
+    """Sums of scores and a constant mask, as causal attention gives them to SOFTMAX; None where there is no mask.
+
+    A mask has minus infinity, but not for all of a row.
+    """
+    graph, maker = packing.graph, packing.graph.maker(op.inputs[0])
+    if maker is None or maker.op != "ADD" or str_option(maker, "fused_activation_function") != "NONE":
+        return None
+    for position in (0, 1):
+        mask, like = graph.input(maker, position).data, graph.output(maker)
+        if mask is None or not np.isneginf(mask).any():
+            continue
+        kept = mask[~np.isneginf(mask)]
+        scores = packing.packed(maker.inputs[1 - position])
+        most = max(-scores.low, scores.high, float(abs(kept).max(initial=0)))
+        if not most < _MOST_SCORE or np.isneginf(np.broadcast_to(mask, like.shape)).all(axis=-1).any():
+            return None
+        finite = np.where(np.isneginf(mask), np.float32(_MASK), mask)
+        number = Packed(graph.add_constant(packed(finite)), _MASK, float(finite.max()))
+        return packing.binary(plain(maker), "ADD", scores, number, like)
+    return None
+
+
+def _below_largest(packing: Packing, op: Operator, part: Packed | None = None) -> Packed:
+    """What elements are less than the largest of their row; `part` are the numbers if they are not the input's."""
     tensor = packing.graph.input(op)
-    part, axis = packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
+    part, axis = part or packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
     largest = packing.extreme(op, part, axis, tensor, _row(tensor), "REDUCE_MAX", keep_dims=True)
     return replace(packing.binary(plain(op), "SUB", part, largest, tensor), high=0.0)
 
@@ -40,9 +66,10 @@ def _powers(packing: Packing, op: Operator, less: Packed) -> tuple[Packed, Packe
 
 def _softmax(packing: Packing, op: Operator) -> Packed:
     """What is taken off the largest of a row, exponentials of that, their sum in order, quotients."""
-    beta, less = np.float32(float_option(op, "beta")), _below_largest(packing, op)
+    beta = np.float32(float_option(op, "beta"))
     if beta <= 0:
         raise UnsupportedError(f"operator {op.index} (SOFTMAX) has beta {beta}, which must be positive")
+    less = _below_largest(packing, op, _masked(packing, op) if beta >= _LEAST_BETA else None)
     if beta != 1:
         less = packing.binary(plain(op), "MUL", less, packing.number(float(beta)), packing.graph.input(op))
         less = replace(less, high=0.0)

@@ -74,6 +74,17 @@ def matrix(b: ModelBuilder) -> int:
     return codes(b, b.add("BATCH_MATMUL", [sums(b, (4, 6)), sums(b, (3, 6))], adj_y=True), 0.5, 3)
 
 
+def causal(b: ModelBuilder) -> int:
+    """Masks with minus infinity of each row and of all, before and after the scores, and other numbers in them."""
+    later = np.triu(np.full((6, 6), -np.inf, np.float32), 1)
+    padding = np.array([0, -0.7, 0, 0, -np.inf, -np.inf], np.float32)
+    ends = []
+    for mask, first, beta in ((later, False, 1.0), (padding, True, 1.0), (later[None], False, 0.17)):
+        pair = [sums(b, (2, 6, 6)), b.constant(mask)]
+        ends.append(b.add("SOFTMAX", [b.add("ADD", pair[::-1] if first else pair)], options={"beta": beta}))
+    return codes(b, b.add("CONCATENATION", ends, shape=(2, 6, 18), options={"axis": 2}))
+
+
 def logarithms(b: ModelBuilder) -> int:
     """LOG_SOFTMAX, the logarithm of a sum of powers, and softplus."""
     x = sums(b, (4, 9))
@@ -84,7 +95,7 @@ def logarithms(b: ModelBuilder) -> int:
     return codes(b, b.add("CONCATENATION", ends, shape=(4, 19), options={"axis": 1}), 0.11, 31)
 
 
-BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix, logarithms)
+BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix, logarithms, causal)
 
 
 @pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
@@ -142,11 +153,13 @@ def test_softmax_of_real_numbers(litert: Oracle, beta: float) -> None:
      "tensor 2 ('t2') is not a number for some codes"),
     (lambda b: b.add("SOFTMAX", [real(b, (2, 3))], options={"beta": -1.0}),
      "operator 1 (SOFTMAX) has beta -1.0, which must be positive"),
+    (lambda b: b.add("SOFTMAX", [b.add("ADD", [sums(b, (2, 3)), b.constant(np.full((2, 3), -np.inf, np.float32))])]),
+     "tensor 5 ('t5') may be inf, more than packed numbers are"),
     (lambda b: b.add("BATCH_MATMUL", [real(b, (1, 200, 200)), real(b, (1, 200, 200))]),
      "operator 2 (BATCH_MATMUL) has 8000000 products, of float32 at most 4194304 are computed"),
     (lambda b: b.add("LOG", [b.add("ABS", [sums(b, (2, 3))])]),
      "operator 4 (LOG) is the logarithm of numbers between 0 and 9.6; it is computed from 1 to 2^23"),
-], ids=["infinite", "beta", "large", "logarithm"])
+], ids=["infinite", "beta", "all_masked", "large", "logarithm"])
 def test_what_is_refused(build: Build, reason: str) -> None:
     b = ModelBuilder("not")
     main = parse_model(b.build(codes(b, build(b))), "not").main
