@@ -17,8 +17,8 @@ from tq_hw.sim.rtl.simulate import simulate
 #: the narrowest and the widest bus, small memories.
 ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
        Config("r4c6", 4, 6, 2, 8192, acc_words=16, bus_bytes=16, fold_steps=4, uops=32, vector_words=256))
-#: What presets have only in part.
-OPTIONS = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2, acc_open=2)
+#: What presets have only in part; tests/sim/rtl/test_samples.py has the same machine.
+OPTIONS = Config("r4c12a2o2", 4, 12, 4, 16 << 10, bus_bytes=4, acc_buffers=2, activation_lanes=2, acc_open=2)
 OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
 PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2)
 #: Beats of a word that are no divisor of a register's words: 10 of 16; registers of more slots than there are inputs.

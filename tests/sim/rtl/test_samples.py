@@ -14,7 +14,9 @@ from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
 
-CONFIGS = {"tiny": PRESETS["tiny"], "odd": Config("odd", 4, 12, 4, 16 << 10)}
+#: The second one is also that of tests/sim/test_random_streams.py: its simulator is built once.
+CONFIGS = {"tiny": PRESETS["tiny"],
+           "odd": Config("odd", 4, 12, 4, 16 << 10, bus_bytes=4, acc_buffers=2, activation_lanes=2, acc_open=2)}
 
 
 def _compare(kind: str, seed: int, config: Config) -> None:
