@@ -35,8 +35,9 @@ def _masked(packing: Packing, op: Operator) -> Packed | None:
             continue
         kept = mask[~np.isneginf(mask)]
         scores = packing.packed(maker.inputs[1 - position])
-        most = max(-scores.low, scores.high, float(abs(kept).max(initial=0)))
-        if not most < _MOST_SCORE or np.isneginf(np.broadcast_to(mask, like.shape)).all(axis=-1).any():
+        # No number of a mask that has "not a number" is small.
+        small = (np.abs(np.append(kept, (scores.low, scores.high))) < _MOST_SCORE).all()
+        if not small or np.isneginf(np.broadcast_to(mask, like.shape)).all(axis=-1).any():
             return None
         finite = np.where(np.isneginf(mask), np.float32(_MASK), mask)
         number = Packed(graph.add_constant(packed(finite)), _MASK, float(finite.max()))

@@ -159,7 +159,9 @@ def test_softmax_of_real_numbers(litert: Oracle, beta: float) -> None:
      "operator 2 (BATCH_MATMUL) has 8000000 products, of float32 at most 4194304 are computed"),
     (lambda b: b.add("LOG", [b.add("ABS", [sums(b, (2, 3))])]),
      "operator 4 (LOG) is the logarithm of numbers between 0 and 9.6; it is computed from 1 to 2^23"),
-], ids=["infinite", "beta", "all_masked", "large", "logarithm"])
+    (lambda b: b.add("SOFTMAX", [b.add("ADD", [sums(b, (2, 3)), b.constant(
+        np.array([[0, np.nan, -np.inf]], np.float32))])]), "tensor 5 ('t5') is not a number for some codes"),
+], ids=["infinite", "beta", "all_masked", "large", "logarithm", "not_a_number"])
 def test_what_is_refused(build: Build, reason: str) -> None:
     b = ModelBuilder("not")
     main = parse_model(b.build(codes(b, build(b))), "not").main
