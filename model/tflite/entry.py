@@ -6,7 +6,7 @@ from dataclasses import replace
 from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Operator, Signature, Subgraph
 from tq_hw.model.tflite.flatbuffer import Table
-from tq_hw.model.tflite.order import callees, reached
+from tq_hw.model.tflite.order import callees
 
 __all__ = ["enter", "read_signatures"]
 
@@ -47,12 +47,22 @@ def enter(model: Model, wanted: str, name: str) -> Model:
         raise OptionError(f"{name}: --signature {wanted}: there is no such signature; {has}")
     first = signatures[wanted] if wanted else 0
     # The first of them is where an inference begins.
-    numbers = {old: new for new, old in enumerate((first, *sorted(reached(model, first) - {first})))}
+    numbers = {old: new for new, old in enumerate((first, *sorted(_reached(model, first) - {first})))}
     subgraphs = (replace(model.subgraphs[old], operators=tuple(
         _renumbered(op, numbers) for op in model.subgraphs[old].operators)) for old in numbers)
     kept = tuple(replace(each, subgraph=numbers[each.subgraph]) for each in model.signatures
                  if each.subgraph in numbers)
     return replace(model, subgraphs=tuple(subgraphs), signatures=kept)
+
+
+def _reached(model: Model, first: int) -> set[int]:
+    """Return a subgraph and all that it calls, directly or not."""
+    found, todo = {first}, [first]
+    while todo:
+        more = {callee for op in model.subgraphs[todo.pop()].operators for callee in callees(op).values()} - found
+        found |= more
+        todo += more
+    return found
 
 
 def _renumbered(op: Operator, numbers: Mapping[int, int]) -> Operator:

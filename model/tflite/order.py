@@ -7,7 +7,7 @@ written once, and never over an input, a constant or a variable.
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
-__all__ = ["callees", "check_order", "reached"]
+__all__ = ["callees", "check_order"]
 
 #: Options that are the index of a subgraph.
 SUBGRAPH_OPTIONS = ("subgraph", "init_subgraph_index", "then_subgraph_index",
@@ -22,7 +22,9 @@ def check_order(model: Model, name: str) -> None:
         place = f"{name}: subgraph {index}"
         _check_subgraph(subgraph, place)
         for operator in subgraph.operators:
-            _check_calls(operator, index, model, place)
+            _check_calls(operator, model, place)
+    _check_recursion(model, name)
+    _check_once(model, name)
 
 
 def callees(operator: Operator) -> dict[str, int]:
@@ -31,19 +33,40 @@ def callees(operator: Operator) -> dict[str, int]:
             if isinstance(callee := operator.options.get(option), int)}
 
 
-def reached(model: Model, first: int) -> set[int]:
-    """Return a subgraph and all that it calls, directly or not."""
-    found, todo = {first}, [first]
-    while todo:
-        number = todo.pop()
-        operators = model.subgraphs[number].operators if 0 <= number < len(model.subgraphs) else ()
-        more = {callee for op in operators for callee in callees(op).values()} - found
-        found |= more
-        todo += more
-    return found
+def _check_recursion(model: Model, name: str) -> None:
+    """Raise where a subgraph calls one on the way to itself; each call is looked at once, however many there are."""
+    calls = [[(op, option, callee) for op in subgraph.operators for option, callee in callees(op).items()]
+             for subgraph in model.subgraphs]
+    ended = set[int]()
+    for root in range(len(calls)):
+        # The calls from each subgraph of the way on, the last one first.
+        way = {} if root in ended else {root: calls[root][::-1]}
+        while way:
+            caller, left = next(reversed(way.items()))
+            if not left:
+                ended.add(caller)
+                del way[caller]
+            elif (callee := left[-1][2]) in ended:
+                left.pop()
+            elif callee not in way:
+                way[callee] = calls[callee][::-1]
+            else:
+                op, option, called = way[callee][-1]
+                raise ModelError(f"{name}: subgraph {callee}, operator {op.index} {op.op}, {option}: subgraph {callee} "
+                                 f"calls subgraph {called}, which is or calls subgraph {callee}: recursion is not "
+                                 "supported")
 
 
-def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> None:
+def _check_once(model: Model, name: str) -> None:
+    for index, subgraph in enumerate(model.subgraphs):
+        for op in subgraph.operators:
+            for option, callee in callees(op).items() if op.op == "CALL_ONCE" else ():
+                if model.subgraphs[callee].inputs or model.subgraphs[callee].outputs:
+                    raise ModelError(f"{name}: subgraph {index}, operator {op.index} {op.op}, {option}: subgraph "
+                                     f"{callee} has inputs or outputs, expected none")
+
+
+def _check_calls(operator: Operator, model: Model, place: str) -> None:
     subgraph_count = len(model.subgraphs)
     for option in SUBGRAPH_OPTIONS:
         callee = operator.options.get(option)
@@ -53,11 +76,6 @@ def _check_calls(operator: Operator, caller: int, model: Model, place: str) -> N
         if not isinstance(callee, int) or not 0 <= callee < subgraph_count:
             raise ModelError(f"{where}: refers to subgraph {callee}; the file has {subgraph_count} "
                              f"subgraphs")
-        if caller in reached(model, callee):
-            raise ModelError(f"{where}: subgraph {caller} calls subgraph {callee}, which is or calls subgraph "
-                             f"{caller}: recursion is not supported")
-        if operator.op == "CALL_ONCE" and (model.subgraphs[callee].inputs or model.subgraphs[callee].outputs):
-            raise ModelError(f"{where}: subgraph {callee} has inputs or outputs, expected none")
 
 
 def _check_subgraph(subgraph: Subgraph, place: str) -> None:

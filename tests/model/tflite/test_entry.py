@@ -105,6 +105,12 @@ def test_what_is_called_may_come_first():
     assert [(each.name, each.subgraph) for each in late.signatures] == [("late", 0)]
 
 
+def test_a_long_way_of_calls_is_gone_once():
+    count = 4000
+    data = write_model(calling(*((n + 1, n + 1) for n in range(count)), None))
+    assert len(parse_model(data, "m.tflite", check=False).subgraphs) == count + 1
+
+
 @pytest.mark.parametrize("calls, where, callee", [
     ([(1, 1), (2, 2), (1, 1)], "subgraph 1, operator 0 IF, then_subgraph_index: subgraph 1", 2),
     ([(1, 1), None, (0, 1)], None, None),
