@@ -157,10 +157,9 @@ class _Unrolled:
 
     def _are_same(self, given: Sequence[int], taken: Sequence[Tensor]) -> bool:
         """Whether codes mean the same to who takes them: the kernels copy bytes, whatever the scales are."""
-        pairs = [(self.tensors[index], tensor) for index, tensor in zip(given, taken, strict=False)]
         return len(given) == len(taken) and all(
             one.dtype == other.dtype and (one.dtype not in _CODES or one.quantization == other.quantization)
-            for one, other in pairs)
+            for one, other in zip((self.tensors[index] for index in given), taken, strict=True))
 
     def _copy(self, op: Operator, option: str, inputs: Sequence[int]) -> list[int] | None:
         """Add the operators of a subgraph; return the tensors of its outputs."""
