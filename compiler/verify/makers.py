@@ -7,11 +7,12 @@ from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.value import Value
 from tq_hw.model.errors import DataflowError
+from tq_hw.sim.golden.state import STATE_POSITIONS
 
 __all__ = ["check_makers"]
 
-#: Operators that read states: those that change them, and copies.
-_READ_STATES = ("(STATE_COPY)", "(READ_VARIABLE)", "(SVDF)", "(UNIDIRECTIONAL_SEQUENCE_LSTM)")
+#: How layers end that read states: those of operators that change them, and copies.
+_READ_STATES = tuple(f"({op})" for op in (*STATE_POSITIONS, "STATE_COPY", "READ_VARIABLE"))
 
 
 def check_makers(before: Graph, after: Graph) -> None:

@@ -90,8 +90,8 @@ def _call_once(op: Operator, inputs: Inputs, state: State, execute: Execute) -> 
 
 @kernel("STATE_COPY")
 def _state_copy(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """What a variable tensor holds now: the compiler's own."""
-    return [value(inputs, 0).copy()]
+    """What a variable tensor holds now, of which it is given a copy: the compiler's own."""
+    return [value(inputs, 0)]
 
 
 #: Kernels that read or change the state instead of computing from their inputs alone.
