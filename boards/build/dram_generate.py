@@ -94,7 +94,10 @@ def generate(description: dict[str, Any], folder: Path) -> None:
     if vendor == "lattice":
         platform = LatticePlatform(description["device"], io=[], toolchain="trellis")
     else:
+        from tq_hw.boards.build.lean_phy import make_lean
+
         platform = XilinxPlatform("", io=[], toolchain="vivado")
+        make_lean(phy.s7ddrphy)
     soc = LiteDRAMCore(platform, core)
     builder = Builder(soc, output_dir=str(folder / "litex"), compile_software=False, compile_gateware=False,
                       csr_json=str(folder / "csr.json"))
