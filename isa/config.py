@@ -17,7 +17,7 @@ from pathlib import Path
 from tq_hw.isa.config_rules import broken_rule
 from tq_hw.isa.sizes import ceil_div, ceil_log2
 
-__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config",
+__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "OPTIONS", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config",
            "read_table"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
@@ -30,9 +30,12 @@ DESIGNS = ("parallel", "serial")
 #: Members that are no sizes and make no difference to a program.
 _NAMES = ("name", "design")
 #: Members that are sizes of the hardware and make no difference to a program; a file says nothing of one that is 0.
-_HARDWARE = ("dsp_packing", "few_counters")
+_HARDWARE = ("dsp_packing", "dsp_preadders", "block_uops", "few_counters")
 #: Members that say nothing where they are 0, so that configurations without them keep their fingerprints.
 _OPTIONS = ("activation_lanes", "acc_open", "compressed_weights")
+#: What a machine can do without, and the serial design does.
+OPTIONS = ("activation_lanes", "acc_open", "dsp_packing", "dsp_preadders", "block_uops", "compressed_weights",
+           "few_counters")
 #: Options that files of earlier versions do not name.
 _LATER = ("compressed_weights",)
 
@@ -70,6 +73,9 @@ class Config:
     vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
     activation_lanes : lanes that compute logistic and tanh of int16, a divisor of `requantize_lanes`; 0: none
     dsp_packing : products that share a multiplier of the array, 2, or 0: one each; makes no difference to a program
+    dsp_preadders : 1: a multiplier of the array adds the two bytes that it may take, of which one is 0; 0: they are
+        chosen by LUTs; no difference to a program
+    block_uops : 1: micro-operations are kept in block RAM; 0: in small RAMs of LUTs; no difference to a program
     few_counters : 1: cycles alone are counted; 0: also what each unit did and waited for; no difference to a program
     compressed_weights : 1: the load unit decodes compressed weights (isa/weight_code.py); 0: it does not
     design : hardware that runs the commands: "parallel" (a unit each) or "serial" (a small engine, see hdl/serial);
@@ -92,6 +98,8 @@ class Config:
     dsp_packing: int = 0
     compressed_weights: int = 0
     few_counters: int = 0
+    dsp_preadders: int = 0
+    block_uops: int = 0
     design: str = "parallel"
 
     def __post_init__(self) -> None:
@@ -117,12 +125,11 @@ class Config:
         if self.design == "serial" and not (
                 (self.rows, self.cols, self.requantize_lanes, self.bus_bytes) == (4, 4, 1, 4)
                 and self.scratchpad_bytes <= 32 << 10 and self.acc_words * self.acc_buffers <= 1024
-                and self.vector_words <= 2048 and self.activation_lanes == 0 and self.acc_open == 0
-                and self.dsp_packing == 0 and self.compressed_weights == 0 and self.few_counters == 0):
+                and self.vector_words <= 2048 and not any(getattr(self, option) for option in OPTIONS)):
             raise ConfigError(
                 f"configuration {self.name!r}: the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of "
                 "bus_bytes, at most 32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, "
-                "no activation_lanes, no acc_open, no dsp_packing, no compressed_weights and no few_counters")
+                f"no {', no '.join(OPTIONS[:-1])} and no {OPTIONS[-1]}")
 
     @cached_property
     def gemm_rows(self) -> int:

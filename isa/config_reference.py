@@ -6,8 +6,9 @@ Keys, defaults and presets are those of isa/config.py, rules and costs those of 
 import sys
 from collections.abc import Iterator
 from dataclasses import MISSING, fields
+from textwrap import wrap
 
-from tq_hw.isa.config import DESIGNS, PRESETS, Config
+from tq_hw.isa.config import DESIGNS, OPTIONS, PRESETS, Config
 from tq_hw.isa.config_rules import RULES
 
 __all__ = ["page"]
@@ -43,7 +44,7 @@ _LEGEND = """
 `block` is the number of channels in a word of the scratchpad, the larger of `cols` and the rows that divide evenly into
 it; a word has the next power of two of bytes, 4 at least. The serial design has 4 `rows`, 4 `cols`, 1 of
 `requantize_lanes`, 4 of `bus_bytes`, at most 32768 of `scratchpad_bytes`, 2048 of `vector_words` and 1024 `acc_words`
-in all buffers, no `activation_lanes`, no `acc_open`, no `dsp_packing`, no `compressed_weights` and no `few_counters`.
+in all buffers, and none of OPTIONS.
 
 ## Presets
 
@@ -70,9 +71,10 @@ def _presets() -> Iterator[str]:
 
 def page() -> str:
     """Return the page."""
+    options = "\n".join(wrap(", ".join(f"`{option}`" for option in OPTIONS), 100))
     designs = " or ".join(f'`"{design}"`' for design in DESIGNS)
-    return _HEAD + (f"{designs}, the first by default.\n\n" + "\n".join(_rows()) + _LEGEND + "\n".join(_presets())
-                    + "\n")
+    return _HEAD + (f"{designs}, the first by default.\n\n" + "\n".join(_rows()) + _LEGEND.replace("OPTIONS", options)
+                    + "\n".join(_presets()) + "\n")
 
 
 if __name__ == "__main__":

@@ -33,6 +33,11 @@ class Sizes(Protocol):
         """Accumulator buffers."""
         ...
 
+    @property
+    def dsp_packing(self) -> int:
+        """Products that share a multiplier."""
+        ...
+
     @cached_property
     def word_bytes(self) -> int:
         """Bytes of a scratchpad word."""
@@ -87,6 +92,8 @@ RULES: Sequence[Rule] = (
     Rule("dsp_packing", "must be 0 or 2", _always(0, 2),
          "half the multipliers of the array where one takes 25 bits by 8 (DSP48E1), for some LUTs; steps of the array "
          "of an odd number of cycles take one more"),
+    Rule("block_uops", "must be 0 or 1", _always(0, 1),
+         "four block RAMs (of 18 Kbit) in place of LUTs for the vector unit's programs"),
     Rule("bus_bytes", "must be 4, 8 or 16", _always(4, 8, 16),
          "width of the load and store units; at most as many bytes per cycle from memory"),
     Rule("fold_steps", "must be 1 to 16", lambda _: range(1, 17),
@@ -101,6 +108,9 @@ RULES: Sequence[Rule] = (
          "a pipeline with 14 multipliers and a table each; logistic and tanh of LSTMs apart from the vector unit"),
     Rule("compressed_weights", "must be 0 or 1", _always(0, 1),
          "a decoder, 600 LUTs with 8 columns; fewer bytes from memory where weights are alike or many are 0"),
+    Rule("dsp_preadders", "must be 0 or 1, and 0 with dsp_packing, whose multipliers add anyway",
+         lambda sizes: (0,) if sizes.dsp_packing else (0, 1),
+         "8 LUTs less a multiplier where it has an adder before it (DSP48E1); elsewhere more of them"),
     Rule("few_counters", "must be 0 or 1", _always(0, 1),
          "LUTs: only cycles are counted, not what each unit did and waited for; those counters read as 0"),
     Rule("scratchpad_bytes", "must be a power of two of words of `word_bytes`, 512 to 65536 words",

@@ -1,14 +1,14 @@
 """Multipliers and block RAM of each unit: what Yosys makes of the memories and products that the units have.
 
 All families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide; a 7 series has them in pairs, which
-count one. Shallow memories become LUTs: see _LUT_DEPTH.
+count one. Most shallow memories become LUTs: see _LUT_DEPTH.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.layout import FETCH_BYTES, LOAD_BYTES, QUEUE_WORDS
+from tq_hw.isa.layout import FETCH_BYTES, LOAD_BYTES, QUEUE_WORDS, UOP_WORDS
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["block_rams", "lut_memory_bits", "multipliers"]
@@ -33,13 +33,17 @@ _EXPONENT_BITS, _EXPONENT_WORDS = 15, 1024
 
 
 class _Memory(NamedTuple):
-    """Memories of one shape: bits of a word, words, how many there are, one per read port, and if bytes are written."""
+    """Memories of one shape: bits of a word, words, how many there are, one per read port.
+
+    `by_bytes`: bytes are written alone; `shallow`: block RAM however few words there are.
+    """
 
     unit: str
     bits: int
     words: int
     copies: int
     by_bytes: bool = False
+    shallow: bool = False
 
 
 def multipliers(config: Config, family: str) -> Mapping[str, float]:
@@ -56,6 +60,7 @@ def _memories(config: Config) -> Iterator[_Memory]:
     yield _Memory("array", 32 * config.cols, acc_depth(config), 2)
     yield _Memory("vector", 32 * config.requantize_lanes, config.vector_words, 2)
     yield _Memory("vector", 32, 512, 2 * config.requantize_lanes)
+    yield _Memory("vector", 32, config.uops, UOP_WORDS * config.block_uops, shallow=True)
     yield _Memory("vector", _EXPONENT_BITS, _EXPONENT_WORDS, config.activation_lanes)
     yield _Memory("load", beat, LOAD_BYTES // config.bus_bytes, 1)
     yield _Memory("store", beat + config.bus_bytes + 1, _STORE_BEATS, 1)
@@ -77,7 +82,7 @@ def block_rams(config: Config, family: str) -> Mapping[str, float]:
     """Return block RAMs by unit, 18 Kbit each in an ECP5 and 36 in a 7 series; what is not named has none."""
     found: dict[str, float] = {}
     for memory in _memories(config):
-        if memory.words > _LUT_DEPTH[family]:
+        if memory.shallow or memory.words > _LUT_DEPTH[family]:
             # A byte that is written alone has no use for the ninth bit.
             least = min(ceil_div(memory.bits, bits // 9 * 8 if memory.by_bytes and bits >= 9 else bits)
                         * ceil_div(memory.words, words) for bits, words in _SHAPES)

@@ -1,6 +1,6 @@
 """What options of a configuration that are no sizes add to units: cells for two products, a decoder of weights.
 
-Or take from them: counters.
+Or take from them: counters, choices of bytes, small RAMs.
 """
 
 from collections.abc import Mapping
@@ -36,6 +36,17 @@ _DECODER: dict[str, dict[str, dict[int, float]]] = {
 _DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
     ("luts", 1.031), ("carries", 2.82), ("flip_flops", 1.003), ("small_rams", 1.0))}
 
+#: What a cell of a depthwise group has less where bytes are added and not chosen, of arrays of 9 x 8, synthesized both
+#: ways. An ECP5 and a GW2A make the adder of LUTs.
+_PREADDER = {"xc7": {"luts": 8.0}, "ecp5": {"luts": 7.875, "carries": -5.0},
+             "gowin": {"luts": 7.875, "carries": -9.0}}
+#: What the control of the vector unit has less with micro-operations in block RAM, by their number, synthesized both
+#: ways.
+_BLOCK_UOPS = {"xc7": {64: {"luts": 135, "flip_flops": 85, "small_rams": 34},
+                       32: {"luts": 79, "flip_flops": 85, "small_rams": 20}},
+               "ecp5": {64: {"luts": 287, "flip_flops": 93, "small_rams": 104},
+                        32: {"luts": 93, "flip_flops": 93, "small_rams": 52}}}
+_BLOCK_UOPS["gowin"] = _BLOCK_UOPS["ecp5"]
 #: What the registers of a machine with few counters have less, of 9 x 8 with 4 lanes, synthesized both ways.
 _COUNTERS = {"ecp5": {"luts": 393, "carries": 272, "flip_flops": 614},
              "xc7": {"luts": 312, "carries": 136, "flip_flops": 631},
@@ -63,6 +74,8 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
     """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
     found: dict[tuple[str, str], float] = {}
     for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
+                             ("dsp_preadders", "a multiplier that adds", _PREADDER),
+                             ("block_uops", "micro-operations in block RAM", _BLOCK_UOPS),
                              ("compressed_weights", "a decoder of weights", _DECODER),
                              ("few_counters", "a machine with few counters", _COUNTERS)):
         if getattr(config, key) and family not in known:
@@ -72,6 +85,11 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
         cells = config.cols * ceil_div(config.rows, 2)
         more = {"flip_flops": _packed_flip_flops(config, cells) / cells, **_PACKED_CELL[family]}
         found |= {("array", kind): count * cells for kind, count in more.items()}
+    if config.dsp_preadders:
+        found |= {("array", kind): -count * 3 * config.groups * config.cols
+                  for kind, count in _PREADDER[family].items()}
+    if config.block_uops:
+        found |= {("vector", kind): -count for kind, count in _BLOCK_UOPS[family][config.uops].items()}
     if config.compressed_weights:
         found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
     if config.few_counters:

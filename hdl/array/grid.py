@@ -7,6 +7,7 @@ DSP48E1, so that a cell costs one DSP block and no fabric on 7-series parts.
 from typing import Any
 
 from amaranth import Module, Mux, Signal, signed
+from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -85,6 +86,7 @@ class MacArray(wiring.Component):
             write = self.weight_row[r]
             clear = Signal(name=f"clear{r}")
             m.d.comb += clear.eq(swap & ~write)
+            chosen = self._chosen(m, r, a, sel, x if group < config.groups else None)
             sums = []
             for c in range(config.cols):
                 def register(name: str, bits: int, at: str = f"_{r}_{c}", reset_less: bool = True) -> Signal:
@@ -92,7 +94,6 @@ class MacArray(wiring.Component):
 
                 shadow = register("shadow", 8, reset_less=False)
                 active = register("active", 8)
-                activation = register("activation", 8)
                 product = register("product", 16)
                 total = register("total", config.partial_sum_bits)
                 with m.If(clear):
@@ -102,8 +103,7 @@ class MacArray(wiring.Component):
                 with m.If(swap):
                     m.d.sync += active.eq(shadow)
                 m.d.sync += [
-                    activation.eq(Mux(sel, x[c], a) if group < config.groups else a),
-                    product.eq(activation * active),
+                    product.eq(chosen[c] * active),
                     total.eq(above[c] + product if above else product),
                 ]
                 sums.append(total)
@@ -111,3 +111,22 @@ class MacArray(wiring.Component):
             swap = delayed(m, swap, 1, f"swap{r}", control=True)
         m.d.comb += [self.psum[c].eq(above[c]) for c in range(config.cols)]
         return m
+
+    def _chosen(self, m: Module, row: int, a: Value, sel: Value, x: list[Any] | None) -> list[Value]:
+        """Return the activations of a row's cells, by columns, a cycle after their bytes.
+
+        With `dsp_preadders` they are sums of two bytes of which one is 0, so that no LUT chooses: a register has a
+        reset, and a DSP48E1 registers for both operands of its adder.
+        """
+        def register(name: str, value: Value) -> Signal:
+            kept = Signal(signed(8), name=name, reset_less=True)
+            m.d.sync += kept.eq(value)
+            return kept
+
+        columns = range(self._config.cols)
+        if x is None:
+            return [register(f"activation_{row}_{c}", a) for c in columns]
+        if not self._config.dsp_preadders:
+            return [register(f"activation_{row}_{c}", Mux(sel, x[c], a)) for c in columns]
+        shared = register(f"row{row}", Mux(sel, 0, a))
+        return [shared + register(f"column_{row}_{c}", Mux(sel, x[c], 0)) for c in columns]

@@ -68,8 +68,11 @@ class VectorControl(wiring.Component):
         """Read the four words of a micro-operation together, spread their fields over the stages."""
         m = Module()
         words: list[Any] = []
+        # They are written while the unit is idle: no word is read then.
+        attributes: Any = ({"ram_style": "block", "no_rw_check": 1} if self._config.block_uops
+                           else {"ram_style": "distributed"})
         for number in range(UOP_WORDS):
-            memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+            memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs=attributes)
             m.submodules[f"uops{number}"] = memory
             write, read = memory.write_port(), memory.read_port(domain="comb")
             m.d.comb += [
@@ -81,7 +84,9 @@ class VectorControl(wiring.Component):
             m.d.sync += word.as_value().eq(read.data)
             words.append(word)
             if number == 0:
-                ahead = memory.read_port()
+                # The walker looks at them at once, for which block RAM is too late.
+                kept = self._copy(m, write) if self._config.block_uops else memory
+                ahead = kept.read_port()
                 m.d.comb += [ahead.addr.eq(self.number), ahead.en.eq(self.fetch), self.uop.as_value().eq(ahead.data)]
         self._rules(m)
 
@@ -130,6 +135,14 @@ class VectorControl(wiring.Component):
         ]
         assert CONTROL["table_write"][0] == STAGE_TABLE
         return m
+
+    def _copy(self, m: Module, write: Any) -> Any:
+        """Return a small RAM that is written as another memory is."""
+        memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
+        m.submodules.uops_ahead = memory
+        port = memory.write_port()
+        m.d.comb += [port.en.eq(write.en), port.addr.eq(write.addr), port.data.eq(write.data)]
+        return memory
 
     def _rules(self, m: Module) -> None:
         """Look at a word when it is written: two bits are kept."""

@@ -209,8 +209,9 @@ LAYER = ("layers", 0)
     (("config", "design"), ["serial"],
      CONFIG + "configuration 'tiny': design must be parallel or serial, not ['serial']"),
     (("config", "depth"), 5, CONFIG + "configuration 'tiny': unknown key 'depth'; "
-     "known keys are acc_buffers, acc_open, acc_words, activation_lanes, bus_bytes, cols, compressed_weights, design, "
-     "dsp_packing, few_counters, fold_steps, name, requantize_lanes, rows, scratchpad_bytes, uops, vector_words"),
+     "known keys are acc_buffers, acc_open, acc_words, activation_lanes, block_uops, bus_bytes, cols, "
+     "compressed_weights, design, dsp_packing, dsp_preadders, few_counters, fold_steps, name, requantize_lanes, rows, "
+     "scratchpad_bytes, uops, vector_words"),
     (("config", "cols"), 8, "the file's fingerprint 0xbfb7bbd4 is not that of its configuration 'tiny', 0xa9a29b95: "
      "compile the model again"),
     (("layers",), {}, "the JSON of the file: layers must be a list, not an object"),

@@ -143,6 +143,26 @@ def test_few_counters_take_less(family: str, luts: int, carries: int, flip_flops
     assert min(few.values()) >= 0
 
 
+@pytest.mark.parametrize(("family", "luts", "carries"), [("xc7", 576, 0), ("ecp5", 567, -360), ("gowin", 567, -648)])
+def test_multipliers_that_add_take_no_luts_to_choose(family: str, luts: int, carries: int) -> None:
+    """Arrays of 9 x 8 took 576, 567 and 567 LUTs less."""
+    plain = Config("x", 9, 8, 4, 64 << 10)
+    chosen, added = (estimate_resources(config, family).units["array"]
+                     for config in (plain, replace(plain, dsp_preadders=1)))
+    assert [chosen[kind] - added[kind] for kind in ("luts", "carries")] == [luts, carries]
+
+
+@pytest.mark.parametrize(("family", "uops", "luts", "small_rams", "block_rams"), [
+    ("xc7", 64, 135, 34, 2), ("xc7", 32, 79, 20, 2), ("ecp5", 64, 287, 104, 4), ("gowin", 32, 93, 52, 4)])
+def test_micro_operations_in_block_ram_take_no_small_rams(
+        family: str, uops: int, luts: int, small_rams: int, block_rams: int) -> None:
+    plain = Config("x", 9, 8, 4, 64 << 10, uops=uops)
+    small, block = (estimate_resources(config, family).units["vector"]
+                    for config in (plain, replace(plain, block_uops=1)))
+    assert [small[kind] - block[kind] for kind in ("luts", "small_rams")] == [luts, small_rams]
+    assert block["block_rams"] - small["block_rams"] == block_rams
+
+
 @pytest.mark.parametrize("option", ["dsp_packing", "compressed_weights"])
 def test_an_option_that_a_family_was_never_synthesized_with_is_an_error(
         option: str, monkeypatch: pytest.MonkeyPatch) -> None:

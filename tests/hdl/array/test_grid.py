@@ -11,7 +11,8 @@ from tq_hw.hdl.array.grid import MacArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import array_latency_cycles
 
-CONFIGS = [Config("a", 4, 3, 1, 8 << 10), Config("b", 9, 4, 1, 8 << 10)]
+CONFIGS = [Config(name, rows, cols, 1, 8 << 10, dsp_preadders=preadders)
+           for name, rows, cols in (("a", 4, 3), ("b", 9, 4)) for preadders in (0, 1)]
 #: One of each kind: groups with and without partners, rows alone, one chain and two.
 PACKED = [Config("packed", rows, 2, 1, 16 << 10, dsp_packing=2)
           for rows in (3, 4, 5, 6, 7, 8, 9, 10, 11, 16, 17, 21, 32)]
@@ -58,7 +59,7 @@ def stimulus(config: Config, seed: int) -> tuple[list[dict[str, Any]], list[np.n
     return cycles, sums
 
 
-@pytest.mark.parametrize("config", CONFIGS + PACKED, ids=lambda c: f"{c.rows}x{c.cols}")
+@pytest.mark.parametrize("config", CONFIGS + PACKED, ids=lambda c: f"{c.rows}x{c.cols}{'+' * c.dsp_preadders}")
 def test_sums(config: Config) -> None:
     cycles, want = stimulus(config, seed=config.rows)
     dut, got = MacArray(config), []
