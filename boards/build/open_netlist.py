@@ -65,9 +65,11 @@ SINGLE_PORT = "\n".join(_single_port(words) for words in (32, 64, 128, 256))
 #: ABC9's own script with two more rewrites, `&syn3` and `&syn4`: a whole arty_a7 has 2 % fewer LUTs, ten in its longest
 #: path where it had twelve.
 _ABC9 = "+&scorr;&sweep;&dc2;&syn3;&syn4;&dch,-f,-r;&ps;&if,{W},{D},{R},-v;&mfs"
+#: Registers in a row that become a LUT: a 7 series has two flip-flops for each LUT, and more of them are left.
+_LEAST_SHIFTS = 8
 #: What `synth_xilinx` does at `map_luts`, with that script.
 _MAP_LUTS = ("opt_expr -mux_undef -noclkinv; read_verilog -icells -lib -specify +/xilinx/abc9_model.v; "
-             f'abc9 -W 300 -script "{_ABC9}"; clean; xilinx_srl -fixed -minlen 3; '
+             f'abc9 -W 300 -script "{_ABC9}"; clean; xilinx_srl -fixed -minlen {_LEAST_SHIFTS}; '
              "techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6; xilinx_dffopt; "
              "opt_lut_ins -tech xilinx")
 
