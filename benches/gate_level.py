@@ -1,4 +1,4 @@
-"""The test of a generated core on Yosys' gates: `python benches/gate_level.py [ecp5|gowin|ice40|xc7]...`.
+"""The test of a generated core on Yosys' gates: `python benches/gate_level.py [ecp5|gowin|ice40|xc7|xc7_few]...`.
 
 `tq-hw generate` makes a core, Yosys maps it to a family's cells, and the folder's own test runs on them in Verilator:
 a network's outputs, errors of the bus, resets at any time and the C driver. The cells' models are Yosys'; memories and
@@ -24,24 +24,29 @@ from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.tools import run_tool
 
 _NAME = "npu"
-#: A small machine of the parallel design, with two products in a multiplier where there are DSP48E1.
+#: A small machine of the parallel design, where there are DSP48E1 with two products in a multiplier, and with the
+#: options that take fewer LUTs.
 _SMALL = 'rows = 4\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = "32 KiB"\n'
 
 
 @dataclass(frozen=True)
 class Family:
-    """What a family's core is: TOML or the name of a preset, Yosys' words, and files of its cells' models."""
+    """What a core is: family of its cells, TOML or the name of a preset, Yosys' words, files of the cells' models."""
 
+    cells_of: str
     config: str
     synthesis: str
     cells: tuple[str, ...]
 
 
 FAMILIES = {
-    "ecp5": Family(_SMALL, f"synth_ecp5 -top {_NAME}", ("ecp5/cells_sim.v",)),
-    "gowin": Family("serial", f"synth_gowin -family gw2a -noiopads -top {_NAME}", ("gowin/cells_sim.v",)),
-    "ice40": Family("serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}", ("ice40/cells_sim.v",)),
-    "xc7": Family(_SMALL + "dsp_packing = 2\n", xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",)),
+    "ecp5": Family("ecp5", _SMALL, f"synth_ecp5 -top {_NAME}", ("ecp5/cells_sim.v",)),
+    "gowin": Family("gowin", "serial", f"synth_gowin -family gw2a -noiopads -top {_NAME}", ("gowin/cells_sim.v",)),
+    "ice40": Family("ice40", "serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}",
+                    ("ice40/cells_sim.v",)),
+    **{name: Family("xc7", _SMALL + options, xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",))
+       for name, options in (("xc7", "dsp_packing = 2\n"),
+                             ("xc7_few", "dsp_preadders = 1\nblock_uops = 1\nfew_counters = 1\n"))},
 }
 
 
@@ -59,10 +64,10 @@ def _make(family: str, folder: Path) -> Path:
     print(f"{family}: synthesized in {time.monotonic() - start:.0f} s")
     print((folder / "cells.txt").read_text(encoding="utf-8").partition("cells\n")[2].rstrip())
     text = (folder / "gates.v").read_text(encoding="utf-8")
-    for cell in MODELLED[family]:
+    for cell in MODELLED[FAMILIES[family].cells_of]:
         text = re.sub(rf"^  {cell} (?=[#\\\w])", f"  gate_{cell} ", text, flags=re.MULTILINE)
     (folder / "gates.v").write_text(text, encoding="utf-8")
-    (folder / "models.v").write_text("\n".join(models(family)), encoding="utf-8")
+    (folder / "models.v").write_text("\n".join(models(FAMILIES[family].cells_of)), encoding="utf-8")
     return folder / "gates.v"
 
 
