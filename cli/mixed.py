@@ -90,7 +90,7 @@ def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
             with ProgressBar(f"compiling {source.name}"):
                 made = partition(source, chosen, memory)
         except TqError as error:
-            raise type(error)(f"{path}: {error}") from error
+            raise error.reworded(f"{path}: {error.reason}") from error
         return MixedSubject(path, chosen, source, made.model, tuple(part.program for part in made.parts), made)
     if shapes is not None and shapes != InputShapes():
         raise OptionError(f"{path}: the shapes of a file with accelerated parts are fixed; give --batch, --shape and "

@@ -173,7 +173,7 @@ def compile_all(model: Model, config: Config, path: str, patterns: Sequence[Patt
         with ProgressBar(f"compiling {model.name}"):
             return compile_model(model, config, patterns=patterns, memory=memory, observe=observe)
     except TqError as error:
-        raise type(error)(f"{path}: {error}") from error
+        raise error.reworded(f"{path}: {error.reason}") from error
 
 
 def compile_program(model: Model, config: Config, path: str, memory: Memory | None = None) -> Program:

@@ -12,14 +12,33 @@ TqError
   + DeviceError       5  the accelerator, a board or its link reported an error
 """
 
+from typing import Self
+
 __all__ = ["DataflowError", "DeviceError", "InputError", "MismatchError", "MissingToolError", "ModelError",
            "OptionError", "ToolError", "TqError", "UnsupportedError", "last_words"]
 
 
 class TqError(Exception):
-    """Base of every error whose message is meant for the user."""
+    """Base of every error whose message is meant for the user.
+
+    Members
+    -------
+    reason : what is wrong, and what would mend it
+    offer : what tq-hw can do instead, as an end of the sentence; shown after the reason, "" where there is nothing
+    """
 
     exit_code = 2
+
+    def __init__(self, reason: str = "", offer: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.offer = reason, offer
+
+    def __str__(self) -> str:
+        return self.reason + self.offer
+
+    def reworded(self, reason: str) -> Self:
+        """Return an error of the same class and offer that gives another reason."""
+        return type(self)(reason, self.offer)
 
 
 class ModelError(TqError):

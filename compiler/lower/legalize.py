@@ -21,14 +21,14 @@ from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.reasons import check_floats, refuse_unknown
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.compiler.rewrite.state_reads import copied_states
-from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.signatures import SIGNATURES
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.sim.golden.pointwise import POINTWISE
-from tq_hw.sim.golden.registry import Array
+from tq_hw.sim.golden.registry import Array, located
 from tq_hw.sim.golden.state import initial_value
 
 __all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
@@ -201,15 +201,11 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
                                    f"{', '.join(_STORED)} or float32")
     for op in subgraph.operators:
         lowering = LOWERINGS[op.op]
-        try:
+        with located(op):
             # Again, as shapes that were computed are known by now.
             check_shapes(Node(op, subgraph.tensors, f"operator {op.index} ({op.op})"))
             check(op, subgraph)
             lowering(state, op)
-        except TqError as error:
-            message = str(error)
-            prefix = f"operator {op.index} ({op.op}): "
-            raise type(error)(message if message.startswith("operator ") else prefix + message) from error
     inputs, unread = _inputs(state)
     outputs = []
     for index in subgraph.outputs:

@@ -112,10 +112,10 @@ def _compile(model: Model, config: Config, memory: Memory | None, pieces: list[P
         try:
             done[key] = compile_model(part, config, memory=memory)
         except UnsupportedError as error:
-            named = re.match(r"operator (\d+) \([\w:]+\): ", str(error))
+            named = re.match(r"operator (\d+) \([\w:]+\): ", error.reason)
             refused = {number for number in nodes for op in pieces[number].operators
                        if named is None or op.index == int(named[1])}
-            why = str(error).removeprefix(named[0]) if named else str(error)
+            why = error.reason.removeprefix(named[0]) if named else error.reason
             return [replace(piece, refusal=why) if number in (refused or nodes) else piece
                     for number, piece in enumerate(pieces)]
     return None

@@ -35,9 +35,6 @@ _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
 _INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS,
            *MOVES, "CUMSUM", "ADD_N")
-#: What messages offer, and is done here.
-_OFFER = re.compile(r"(, or leave the operator|; `tq-hw compile --partition` leaves others) to LiteRT on the host"
-                    r"( by `tq-hw compile --partition`)?$")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 
@@ -114,7 +111,7 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
         # A float32 model is none of int8; an int8 operator that breaks its rules is wrong for every engine.
         if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):
             raise
-        return _without_place(_OFFER.sub("", str(error)), operators)
+        return _without_place(error.reason, operators)
     return ""
 
 

@@ -41,8 +41,8 @@ def check_floats(subgraph: Subgraph) -> None:
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
                     f"the model{reason}; supported are float32 operators that together are a function of "
                     f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 "
-                    "or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output; `tq-hw compile --partition` leaves "
-                    "others to LiteRT on the host")
+                    "or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output",
+                    offer="; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
 
 #: Why operators that have a pattern of their own are left.

@@ -168,9 +168,9 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     if tensor.dtype not in KINDS[kind]:
         # What is float32 beside int8 an exporter has left so.
         is_left = tensor.dtype == "float32" and any(each.dtype == "int8" and each.data is None for each in node.tensors)
-        host = ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
-        advice = "" if tensor.dtype in _NUMBERS else f"; quantize the whole model to int8{host}"
-        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}")
+        offer = ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
+        advice = "" if tensor.dtype in _NUMBERS else "; quantize the whole model to int8"
+        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}", offer)
     quantization = tensor.quantization
     if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:
         return

@@ -23,9 +23,9 @@ class Node:
     tensors: Sequence[Tensor]
     place: str
 
-    def error(self, rule: str) -> ModelError:
+    def error(self, rule: str, offer: str = "") -> ModelError:
         """Return the error for a rule that the operator breaks; the caller raises it."""
-        return ModelError(f"{self.place}: {rule}")
+        return ModelError(f"{self.place}: {rule}", offer)
 
     def unsupported(self, rule: str) -> UnsupportedError:
         """Return the error for something legal that is not supported; the caller raises it."""

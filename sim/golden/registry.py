@@ -45,9 +45,9 @@ def located(op: Operator) -> Iterator[None]:
     try:
         yield
     except TqError as error:
-        if str(error).startswith("operator "):
+        if error.reason.startswith("operator "):
             raise
-        raise type(error)(prefix + str(error)) from error
+        raise error.reworded(prefix + error.reason) from error
 
 
 def require(condition: bool, reason: str) -> None:
