@@ -16,6 +16,7 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
+from tq_hw.model.rules.variables import LSTM_CELL, LSTM_HIDDEN, SVDF_STATE
 from tq_hw.sim.golden import recurrent, svdf
 from tq_hw.sim.golden.arith import wrap_int32
 
@@ -86,7 +87,7 @@ def lower_lstm(state: Legalizer, op: Operator) -> None:
                     wrap_int32(-p.state_zero_point * recurrent_sums), (made.input_multiplier, made.input_shift),
                     (made.recurrent_multiplier, made.recurrent_shift))
 
-    hidden_state, cell_state = (state.variable(op, at) for at in (recurrent.LSTM_HIDDEN, recurrent.LSTM_CELL))
+    hidden_state, cell_state = (state.variable(op, at) for at in (LSTM_HIDDEN, LSTM_CELL))
     state.layers.append(Lstm(
         op.index, op.op, (state.input(op, 0), hidden_state, cell_state), state.output(op), steps, batch, p.time_major,
         (gate(p.input_gate), gate(p.forget_gate), gate(p.output_gate), gate(p.cell_gate)), p.cell_scale_log2,
@@ -104,7 +105,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     units, count = filters // p.rank, batch * filters * memory
     feature = b.product("feature", state.input(op, 0), batch, 1, None, (p.multiplier_1, p.shift_1),
                         p.input_zero_point)
-    kept = state.variable(op, svdf.SVDF_STATE)
+    kept = state.variable(op, SVDF_STATE)
     code, size, dtype = (_INT16, 2, "int16") if p.state_bits == 16 else (_INT8, 1, "int8")
     if p.state_bits == 8:
         # The zero point is added after the saturation and may wrap.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
-from tq_hw.sim.golden.state import STATE_POSITIONS
+from tq_hw.model.rules.variables import STATE_POSITIONS
 
 __all__ = ["copied_states"]
 

@@ -7,7 +7,7 @@ from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.value import Value
 from tq_hw.model.errors import DataflowError
-from tq_hw.sim.golden.state import STATE_POSITIONS
+from tq_hw.model.rules.variables import STATE_POSITIONS
 
 __all__ = ["check_makers"]
 

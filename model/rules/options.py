@@ -4,6 +4,7 @@ import math
 
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.quantization import WEIGHT_AXES, bias_of, label, source_of
+from tq_hw.model.rules.variables import LSTM_CELL, LSTM_HIDDEN, STATE_POSITIONS
 
 __all__ = ["constraint_activation_is_a_range", "constraint_comparison_scale", "constraint_difference_scale",
            "constraint_hard_swish_input", "constraint_hard_swish_scale", "constraint_index_type",
@@ -121,7 +122,7 @@ def constraint_hard_swish_input(node: Node) -> str | None:
 
 def constraint_state_is_variable(node: Node) -> str | None:
     """Make state inputs variables."""
-    for position in (4,) if node.operator.op == "SVDF" else (18, 19):
+    for position in STATE_POSITIONS[node.operator.op]:
         if not node.input(position).is_variable:
             return f"{label(node.input(position))}, which is none"
     return None
@@ -129,7 +130,7 @@ def constraint_state_is_variable(node: Node) -> str | None:
 
 def constraint_lstm_cell_scale(node: Node) -> str | None:
     """Give the cell state zero point 0 and a scale that is a power of two, 2^-9 or less."""
-    cell = node.input(19)
+    cell = node.input(LSTM_CELL)
     if cell.zero_point:
         return f"zero point {cell.zero_point} for {label(cell)}"
     mantissa, exponent = math.frexp(cell.scale)
@@ -138,7 +139,7 @@ def constraint_lstm_cell_scale(node: Node) -> str | None:
 
 def constraint_lstm_output(node: Node) -> str | None:
     """Keep one scale and zero point for the output, the output state and the fifth intermediate tensor."""
-    state = node.input(18)
+    state = node.input(LSTM_HIDDEN)
     others = [node.output()]
     if len(node.operator.intermediates) != 5 or node.operator.intermediates[4] < 0:
         return f"{len(node.operator.intermediates)} intermediate tensors, expected 5"

@@ -1,9 +1,14 @@
-"""Resource variables: VAR_HANDLE names one, ASSIGN_VARIABLE and READ_VARIABLE write and read it."""
+"""Resource variables, which VAR_HANDLE names and others write and read, and variable tensors that operators change."""
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Subgraph, Tensor
 
-__all__ = ["check_variables", "variable_names"]
+__all__ = ["LSTM_CELL", "LSTM_HIDDEN", "STATE_POSITIONS", "SVDF_STATE", "check_variables", "variable_names"]
+
+SVDF_STATE = 4
+LSTM_HIDDEN, LSTM_CELL = 18, 19
+#: Operators that change variable tensors, and which of their inputs these are.
+STATE_POSITIONS = {"SVDF": (SVDF_STATE,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (LSTM_HIDDEN, LSTM_CELL)}
 
 
 def variable_names(subgraph: Subgraph) -> dict[int, str]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.rules.variables import LSTM_CELL, LSTM_HIDDEN
 from tq_hw.sim.golden.arith import (
     IntArray,
     multiply_by_quantized_multiplier,
@@ -36,9 +37,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["LSTM_CELL", "LSTM_HIDDEN", "LstmGate", "LstmParams", "lstm_params"]
-
-LSTM_HIDDEN, LSTM_CELL = 18, 19
+__all__ = ["LstmGate", "LstmParams", "lstm_params"]
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ from tq_hw.model.errors import InputError, ModelError, OptionError, UnsupportedE
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_shapes
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.variables import STATE_POSITIONS
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.golden.registry import Array, located
-from tq_hw.sim.golden.state import RESOURCE_KERNELS, STATE_POSITIONS, State
+from tq_hw.sim.golden.state import RESOURCE_KERNELS, State
 
 __all__ = ["Result", "check_inputs", "operator_inputs", "run", "run_operator"]
 

@@ -11,14 +11,9 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph
-from tq_hw.sim.golden.recurrent import LSTM_CELL, LSTM_HIDDEN
 from tq_hw.sim.golden.registry import Array, Inputs, int_option, kernel, str_option, value
-from tq_hw.sim.golden.svdf import SVDF_STATE
 
-__all__ = ["RESOURCE_KERNELS", "STATE_POSITIONS", "State", "initial_value"]
-
-#: Operators that change variable tensors, and which of their inputs these are.
-STATE_POSITIONS = {"SVDF": (SVDF_STATE,), "UNIDIRECTIONAL_SEQUENCE_LSTM": (LSTM_HIDDEN, LSTM_CELL)}
+__all__ = ["RESOURCE_KERNELS", "State", "initial_value"]
 
 
 @dataclass

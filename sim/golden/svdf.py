@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.rules.variables import SVDF_STATE
 from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier, quantize_multiplier, saturate, wrap_int32
 from tq_hw.sim.golden.mac import bias_values
 from tq_hw.sim.golden.profiles import factor
@@ -25,9 +26,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["SVDF_STATE", "SvdfParams", "svdf_params"]
-
-SVDF_STATE = 4
+__all__ = ["SvdfParams", "svdf_params"]
 
 
 @dataclass(frozen=True)
