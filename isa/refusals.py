@@ -1,26 +1,38 @@
 """Which rule of isa/legality.py an operation breaks, in words."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
-from tq_hw.isa.legality import RULES, UOP_RULES, Bound, Rule, bound, chunk_registers, value
+from tq_hw.isa.legality import (
+    RULES,
+    UOP_RULES,
+    AllOf,
+    Compare,
+    Name,
+    Operation,
+    Rule,
+    Term,
+    Test,
+    bound,
+    chunk_registers,
+)
 
-__all__ = ["broken_rule", "broken_uops", "broken_while_running"]
+__all__ = ["broken_rule", "broken_uops", "broken_while_running", "expression"]
 
 _ZEROS = {unit: dict.fromkeys(UNITS[unit].fields, 0) | {"open_buffers": 0} for unit in UNITS}
 
 
 def broken_rule(config: Config, unit: Unit, fields: Mapping[str, int], open_buffers: int = 0) -> str:
     """Return the rule for which the operation is refused, and its values; empty if it keeps all of them."""
-    return _first(bound(RULES[unit], config), config, {**_ZEROS[unit], **fields, "open_buffers": open_buffers}, False)
+    return _first(unit, config, {**_ZEROS[unit], **fields, "open_buffers": open_buffers}, False)
 
 
 def broken_while_running(config: Config, unit: Unit, fields: Mapping[str, int]) -> str:
     """Return the rule that an operation which was not refused breaks later."""
-    return _first(bound(RULES[unit], config), config, {**_ZEROS[unit], **fields}, True)
+    return _first(unit, config, {**_ZEROS[unit], **fields}, True)
 
 
 def broken_uops(config: Config, fields: Mapping[str, int], uops: Sequence[Mapping[str, int]]) -> Iterator[
@@ -40,14 +52,37 @@ def _broken_uop(config: Config, fields: tuple[str, ...], values: tuple[int, ...]
                 filled: int) -> str:
     named = dict(zip(fields, values, strict=True)) | {"use_acc": int(use_acc), "use_params": int(use_params),
                                                       "chunk_registers": filled}
-    return _first(bound(UOP_RULES, config), config, named, True)
+    return _first(None, config, named, True)
 
 
-def _first(rules: Sequence[Bound], config: Config, values: Mapping[str, int], running: bool) -> str:
-    for rule, test in rules:
-        if rule.running == running and not value(test, values):
-            return _message(rule, config, values)
-    return ""
+def _first(unit: Unit | None, config: Config, values: Mapping[str, int], running: bool) -> str:
+    """Return the first broken rule of a unit, or of micro-operations (None), as a message."""
+    rule = _finder(unit, config, running)(values)
+    return "" if rule is None else _message(rule, config, values)
+
+
+@cache
+def _finder(unit: Unit | None, config: Config, running: bool) -> Callable[[Mapping[str, int]], Rule | None]:
+    """Return what gives the first rule that fields break: one expression, as each operation is held against all."""
+    rules = [(rule, test) for rule, test in bound(UOP_RULES if unit is None else RULES[unit], config)
+             if rule.running == running]
+    chain = "".join(f"rules[{number}] if not {expression(test)} else " for number, (_, test) in enumerate(rules))
+    found: Callable[[Mapping[str, int]], Rule | None] = eval(
+        f"lambda fields: {chain}None", {"rules": [rule for rule, _ in rules]})
+    return found
+
+
+def expression(test: Test | Term) -> str:
+    """Return a test as Python of `fields`, a mapping by name: of numbers it says what `value` says, and is faster."""
+    match test:
+        case int():
+            return str(test)
+        case Name():
+            return f"fields[{test.name!r}]"
+        case Compare() | Operation():
+            return f"({expression(test.left)} {test.symbol} {expression(test.right)})"
+    join, empty = (" and ", "True") if isinstance(test, AllOf) else (" or ", "False")
+    return f"({join.join(map(expression, test.tests)) or empty})"
 
 
 def _message(rule: Rule, config: Config, values: Mapping[str, int]) -> str:
