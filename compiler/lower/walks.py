@@ -26,6 +26,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
+from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.model.graph import Operator
@@ -38,8 +39,8 @@ __all__ = ["WALK_LIMIT", "filled", "walk_average", "walk_extreme", "walk_index",
 
 #: Parts of a count, at most.
 _MOST_LANES = 1024
-#: Cycles from a micro-operation to one that needs its result; of a layer; of filling up (and half of one per byte).
-_WAIT_CYCLES, _LAYER_CYCLES, _FILL_CYCLES = 23, 300, 400
+#: Cycles of a layer; of filling up (and half of one per byte).
+_LAYER_CYCLES, _FILL_CYCLES = 300, 400
 #: An element and its place in one number: `element * 2^23 - place`.
 _PLACE_BITS = 23
 #: More elements than this have no such number.
@@ -87,7 +88,7 @@ def _cycles(shape: Shape, lanes: int, sizes: tuple[int, int, int]) -> float:
     outer, count, inner = shape
 
     def walk(steps: int, width: int, size: int) -> float:
-        return outer * steps * size * max(_WAIT_CYCLES, width / 16)
+        return outer * steps * size * max(UOP_WAIT_CYCLES, width / 16)
     if lanes == 1:
         return walk(count, inner, sizes[0])
     filled = _FILL_CYCLES + outer * count * inner / 2 if count % lanes else 0
