@@ -21,15 +21,24 @@ _OUTPUTS = {"fasm2frames": "top.frames"}
 
 
 @contextmanager
+def _kept_folder() -> Iterator[None]:
+    """Raise FailedStepError where a program, or the cluster that was to run it, fails: the folder is worth keeping."""
+    try:
+        yield
+    except (ToolError, OptionError) as error:
+        # An OptionError is of a cluster that answered before synthesis and does not any more.
+        raise FailedStepError(str(error)) from error
+
+
+@contextmanager
 def results_of(program: str) -> Iterator[None]:
     """Raise FailedStepError where what a program should have written is not there or makes no sense.
 
     Some say on their standard output what is wrong, and end with exit code 0.
     """
     try:
-        yield
-    except ToolError as error:
-        raise FailedStepError(str(error)) from error
+        with _kept_folder():
+            yield
     except FileNotFoundError as error:
         raise FailedStepError(f"{program} ended without an error and wrote no {Path(error.filename).name}") from error
     except (ValueError, KeyError) as error:
@@ -48,12 +57,10 @@ class Steps:
         """Run a program; FailedStepError when it fails."""
         text, share = STEPS[name]
         self.progress(text, share)
-        try:
+        with _kept_folder():
             self.seconds[name] = run_tool(name, arguments, self.folder,
                                           lambda taken: self.progress(f"{text}, {taken:.0f} s", share),
                                           output=_OUTPUTS.get(name, ""))
-        except ToolError as error:
-            raise FailedStepError(str(error)) from error
 
     def place(self, name: str, arguments: list[str], seeds: range) -> Placed:
         """Run nextpnr with several seeds at once; FailedStepError when it fails."""
@@ -62,12 +69,8 @@ class Steps:
         def tell(taken: float) -> None:
             self.progress(f"{text}, {taken:.0f} s", share)
 
-        try:
-            with results_of(name):
-                placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
-                          place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
-        except OptionError as error:
-            # A cluster that answered before synthesis and does not any more.
-            raise FailedStepError(str(error)) from error
+        with results_of(name):
+            placed = (place_and_route(name, arguments, self.folder, seeds, tell) if self._scheduler is None else
+                      place_on_cluster(name, arguments, self.folder, seeds, self._scheduler, tell))
         self.seconds[name] = placed.seconds
         return placed
