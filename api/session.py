@@ -11,12 +11,13 @@ from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.compiler.partition import partition
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.memory import Memory
+from tq_hw.model.errors import OptionError
 from tq_hw.model.graph import Model, Quantization, Tensor
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.engines import Array
-from tq_hw.sim.mixed import AcceleratedPart, HostPart, HostRunner, run_parts, split
+from tq_hw.sim.mixed import AcceleratedPart, HostPart, HostRunner, common_config, run_parts, split
 
 __all__ = ["Session"]
 
@@ -164,12 +165,11 @@ class Session:
         return self._config if isinstance(self._config, Config) else load_config(self._config or DEFAULT_CONFIG)
 
     def _check_config(self, parts: Iterable[AcceleratedPart | HostPart]) -> None:
-        """Refuse parts that were compiled for another configuration than the one that was asked for (ValueError)."""
-        for part in parts:
-            if (self._config is not None and isinstance(part, AcceleratedPart)
-                    and part.program.config.fingerprint != self._chosen().fingerprint):
-                raise ValueError(f"{self._name}: is compiled for configuration {part.program.config.name!r}, not for "
-                                 f"{self._chosen().name!r}; compile it again or leave config out")
+        """Refuse parts for several configurations, or for another than the one that was asked for (ValueError)."""
+        try:
+            common_config(parts, None if self._config is None else self._chosen(), "config")
+        except OptionError as error:
+            raise ValueError(f"{self._name}: {error}") from None
 
     def _input(self, index: int) -> Tensor:
         if index not in self.source.main.inputs:

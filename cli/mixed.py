@@ -22,7 +22,7 @@ from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Array, Inference, InputSet
-from tq_hw.sim.mixed import AcceleratedPart, split
+from tq_hw.sim.mixed import AcceleratedPart, common_config, split
 from tq_hw.sim.oracles import Oracle
 
 __all__ = ["PROFILE", "MixedSubject", "check_options", "check_whole", "is_mixed_file", "mixed_bytes", "open_mixed",
@@ -96,15 +96,14 @@ def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
         raise OptionError(f"{path}: the shapes of a file with accelerated parts are fixed; give --batch, --shape and "
                           "--signature to `tq-hw compile`")
     model = read_model(path, rules=False)
-    programs = tuple(part.program for part in split(model) if isinstance(part, AcceleratedPart))
-    found = programs[0].config
-    different = [program for program in programs if program.fingerprint != found.fingerprint]
-    wanted = found if config is None else config if isinstance(config, Config) else load_config(config)
-    if different or wanted.fingerprint != found.fingerprint:
-        other = different[0].config.name if different else wanted.name
-        raise OptionError(f"{path}: is compiled for configuration {found.name!r}, not for {other!r}; compile it again "
-                          "or leave --config out")
-    return MixedSubject(path, found, model, model, programs)
+    parts = split(model)
+    wanted = load_config(config) if isinstance(config, str) else config
+    try:
+        found = common_config(parts, wanted, "--config")
+    except OptionError as error:
+        raise error.reworded(f"{path}: {error.reason}") from None
+    return MixedSubject(path, found, model, model,
+                        tuple(part.program for part in parts if isinstance(part, AcceleratedPart)))
 
 
 def mixed_bytes(model: Model) -> bytes:

@@ -1,17 +1,19 @@
 """The steps of a mixed model: programs, and models of the host's operators between them."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from tq_hw.isa.config import Config
 from tq_hw.isa.program import Port, Program
 from tq_hw.isa.program_file import from_bytes
 from tq_hw.isa.program_rules import ProgramError
 from tq_hw.model.cut import cut
-from tq_hw.model.errors import ModelError, UnsupportedError
+from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
 from tq_hw.model.mixed import CUSTOM_NAME, is_accelerated
 from tq_hw.model.tflite.schema import LOST_OPTIONS
 
-__all__ = ["AcceleratedPart", "HostPart", "split"]
+__all__ = ["AcceleratedPart", "HostPart", "common_config", "split"]
 
 _STATEFUL = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
@@ -57,6 +59,20 @@ class HostPart:
         main = self.model.main
         return any(op.op in _STATEFUL or any(index >= 0 and main.tensors[index].is_variable for index in op.inputs)
                    for op in main.operators)
+
+
+def common_config(parts: Iterable[AcceleratedPart | HostPart], wanted: Config | None, option: str) -> Config:
+    """Return the configuration that all programs of a mixed model are for.
+
+    Raises `OptionError` where one is for another, or for another than is `wanted` by the caller's `option`.
+    """
+    configs = [part.program.config for part in parts if isinstance(part, AcceleratedPart)]
+    found = configs[0]
+    for other in (*configs, *([wanted] if wanted is not None else [])):
+        if other.fingerprint != found.fingerprint:
+            raise OptionError(f"is compiled for configuration {found.name!r}, not for {other.name!r}; compile it again "
+                              f"or leave {option} out")
+    return found
 
 
 def split(model: Model) -> list[AcceleratedPart | HostPart]:

@@ -7,12 +7,15 @@ import numpy as np
 import pytest
 
 from tests.sim.mixed.networks import NETWORKS, conv, draw, names, parts_of
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MissingToolError, ModelError, OptionError, ToolError, UnsupportedError
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.samples.layers import sample
 from tq_hw.model.tflite.writer import write_model
-from tq_hw.sim.mixed import AcceleratedPart, HostPart, MixedEngine, split
+from tq_hw.sim.mixed import AcceleratedPart, HostPart, MixedEngine, common_config, split
 from tq_hw.sim.mixed import host as host_module
 from tq_hw.sim.oracles import Oracle
 
@@ -161,3 +164,15 @@ def test_kernels_that_the_reference_resolver_does_not_have():
         between = MixedEngine(head, "executor", Memory()).infer(one).outputs[0]
         wanted = oracle.run(write_model(engine.hosts[0].part.model), [between])[0]
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_parts_are_for_one_configuration():
+    programs = [AcceleratedPart(compile_model(sample("add", 0), load_config(name)).program, (0,), (1,))
+                for name in ("tiny", "n8")]
+    assert common_config(programs[:1], None, "--config") == load_config("tiny")
+    assert common_config(programs[1:], load_config("n8"), "--config") == load_config("n8")
+    for parts, wanted in ((programs, None), (programs[:1], load_config("n8"))):
+        with pytest.raises(OptionError) as caught:
+            common_config(parts, wanted, "--config")
+        assert str(caught.value) == (
+            "is compiled for configuration 'tiny', not for 'n8'; compile it again or leave --config out")
