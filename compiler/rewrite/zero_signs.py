@@ -24,15 +24,16 @@ _SMALLEST = 2.0**-149
 #: The smallest weight of a row or column, 1 less a float32 number below it.
 _LEAST_WEIGHT = 2.0**-24
 #: Operators whose result is never -0: sums begin with 0, powers, squares and logarithms from 1 on are not negative.
-_NEVER = ("DEQUANTIZE", "CAST", "SUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC", "SOFTMAX",
-          "ABS", "SQUARE", "SQUARED_DIFFERENCE")
+_NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC",
+          "SOFTMAX", "ABS", "SQUARE", "SQUARED_DIFFERENCE")
 #: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D")
 #: Operators whose result has the sign of what they read first, or of two together, and how many these are.
 _SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1}
 #: Operators whose results are multiples of the same number as what they read.
-_ALIKE = ("ADD", "SUB", "SUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS", "MAX_POOL_2D")
+_ALIKE = ("ADD", "SUB", "SUM", "CUMSUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS",
+          "MAX_POOL_2D")
 
 
 class ZeroSigns:

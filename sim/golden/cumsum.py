@@ -21,7 +21,8 @@ def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
             f"input must be int32, int64 or float32, not {x.dtype.name}")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
     flipped = np.flip(x, axis) if bool_option(op, "reverse") else x
-    sums = np.cumsum(flipped, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64)
+    # A sum begins with 0, so that of -0 is 0.
+    sums = np.cumsum(flipped, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64) + x.dtype.type(0)
     if bool_option(op, "exclusive"):
         sums = np.roll(sums, 1, axis)
         sums[(*[slice(None)] * axis, slice(0, 1))] = 0

@@ -170,10 +170,10 @@ def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
     result = tq("compile", "cumsum.tflite")
     assert result.code == 2
     assert result.err == ("tq-hw: cumsum.tflite: not supported: CUMSUM (operator 1); `tq-hw ops` lists the operators "
-                          "that are; CUMSUM is taken of int32 and int64 along a constant axis, and of float32 between "
-                          "int8\n1 of 2 operators are not taken; `tq-hw ops` lists those that are:\n"
+                          "that are; CUMSUM is taken of int32 and int64 along a constant axis, and of float32 computed "
+                          "inside the model\n1 of 2 operators are not taken; `tq-hw ops` lists those that are:\n"
                           "  CUMSUM (operator 1): CUMSUM is taken of int32 and int64 along a constant axis, and of "
-                          "float32 between int8\n"
+                          "float32 computed inside the model\n"
                           "with --partition 1 of 2 operators, none of which multiplies, would be on the accelerator, "
                           "the rest in LiteRT\n")
 
