@@ -154,7 +154,7 @@ class Verifier:
         try:
             return self._public.run_sets(source, inputs), name
         except TqError as error:
-            raise OracleRefusal(f"{case.model}: {name} does not run the model: {error}") from error
+            raise OracleRefusal(f"{case.model}: {name} cannot run the model: {error}") from error
 
     def _explain(self, model: Model, inputs: InputSet, found: Sequence[Array]) -> str:
         """Find the operator that causes a difference of the outputs `found`."""

@@ -3,13 +3,17 @@
 import importlib
 import io
 import os
+import re
 import struct
 import sys
 import time
+from collections.abc import Callable
 from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from tq_hw.model.tflite.versions import with_version
 
 __all__ = ["ENGINES", "pack", "unpack"]
 
@@ -24,6 +28,7 @@ ENGINES = {
 }
 
 _ARENA_BYTES = 64 << 20
+_NO_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
 
 
 def pack(arrays: dict[str, Array]) -> bytes:
@@ -40,14 +45,31 @@ def unpack(data: bytes) -> dict[str, Array]:
         return dict(archive)
 
 
+def _interpreter(create: Callable[..., Any], model: bytes, resolver: object) -> Any:
+    """Return an interpreter; a resolver that lacks the version of an operator gets the model with an older one.
+
+    BUILTIN_REF registers kernels for fewer versions than they can do, such as TILE of int8. What a kernel cannot do it
+    refuses when the model runs, whatever the version.
+    """
+    first = None
+    while True:
+        try:
+            return create(model_content=model, experimental_op_resolver_type=resolver, num_threads=1)
+        except ValueError as error:
+            first = first or error
+            missing = _NO_VERSION.search(str(error))
+            if missing is None or int(missing[2]) < 2:
+                raise first from None
+            model = with_version(model, missing[1], int(missing[2]) - 1)
+
+
 class _LiteRt:
     """One LiteRT interpreter."""
 
     def __init__(self, engine: str, model: bytes):
         module = importlib.import_module(ENGINES[engine][1])
         resolver = getattr(module.OpResolverType, ENGINES[engine][2])
-        self.interpreter = module.Interpreter(model_content=model,
-                                              experimental_op_resolver_type=resolver, num_threads=1)
+        self.interpreter = _interpreter(module.Interpreter, model, resolver)
         self.is_allocated = False
 
     def infer(self, inputs: list[Array]) -> list[Array]:

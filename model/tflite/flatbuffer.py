@@ -117,26 +117,27 @@ class Table:
 
     def has(self, slot: int) -> bool:
         """Tell whether the field is stored."""
-        return self._at(slot) is not None
+        return self.offset(slot) is not None
 
-    def _at(self, slot: int) -> int | None:
+    def offset(self, slot: int) -> int | None:
+        """Return where in the file the field is stored, None when it is not."""
         if slot >= self._slot_count:
             return None
         distance = int.from_bytes(self.file.data[self._vtable + 4 + 2 * slot:][:2], "little")
         return self._position + distance if distance else None
 
     def _target(self, slot: int, field: str) -> int | None:
-        at = self._at(slot)
+        at = self.offset(slot)
         return None if at is None else self.file.offset(at, f"{self.place}, {field}")
 
     def integer(self, slot: int, field: str, kind: str = "int32", default: int = 0) -> int:
         """Read an integer of `kind`, or the schema's default when it is not stored."""
-        at = self._at(slot)
+        at = self.offset(slot)
         return default if at is None else int(self.file.scalar(kind, at, f"{self.place}, {field}"))
 
     def float32(self, slot: int, field: str, default: float = 0.0) -> float:
         """Read a float32, or the schema's default when it is not stored."""
-        at = self._at(slot)
+        at = self.offset(slot)
         if at is None:
             return default
         return float(self.file.scalar("float32", at, f"{self.place}, {field}"))

@@ -1,12 +1,14 @@
 """The engines' workers: results, refusals, crashes, limits."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim import oracles as module
 from tq_hw.sim.oracles import Oracle, run_litert, run_tflm
 
@@ -23,6 +25,18 @@ def negated() -> bytes:
 def many_classes() -> bytes:
     b = ModelBuilder()
     return b.build(b.add("SOFTMAX", [b.input((1, 600), scale=0.5)]))
+
+
+def of_version(op: str, version: int) -> bytes:
+    b = ModelBuilder()
+    x = b.input((2, 3), scale=0.5)
+    if op == "TILE":
+        made = b.add(op, [x, b.constant(np.array([2, 1], np.int32))], shape=(4, 3), scale=0.5)
+    else:
+        made = b.add(op, [x], scale=0.5)
+    model = b.model(made)
+    operators = tuple(replace(operator, version=version) for operator in model.main.operators)
+    return write_model(replace(model, subgraphs=(replace(model.main, operators=operators),)))
 
 
 def test_both_engines_run(oracles: Callable[[str], Oracle]) -> None:
@@ -49,6 +63,16 @@ def test_a_refusal_is_an_error(engine: str, oracles: Callable[[str], Oracle]) ->
     b.operator("LOGISTIC", [x], [y])
     with pytest.raises(ToolError, match=f"^{engine} refused the model: "):
         oracles(engine).run(b.build(y), [X.astype(np.int64)])
+
+
+def test_an_older_version_of_a_kernel_does(oracles: Callable[[str], Oracle]) -> None:
+    """The reference resolver has TILE up to version 2, which Keras' UpSampling2D is beyond; ELU it has not at all."""
+    x = np.arange(6, dtype=np.int8).reshape(2, 3)
+    made = oracles("litert-ref").run(of_version("TILE", 3), [x])[0]
+    np.testing.assert_array_equal(made, np.tile(x, (2, 1)), strict=True)
+    with pytest.raises(ToolError, match=r"^litert-ref refused the model: Didn't find op for builtin opcode 'ELU' "
+                                        r"version '2'\."):
+        oracles("litert-ref").run(of_version("ELU", 2), [x])
 
 
 def test_the_time_limit_holds(oracles: Callable[[str], Oracle]) -> None:
