@@ -12,7 +12,6 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.sim.golden.arith import round_half_away
 
 __all__ = ["LOW_BITS", "Doubles", "wide_doubles"]
 
@@ -63,11 +62,17 @@ def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, ac
 
 def _steps(factor: float, values: IntArray, least: int, most: int) -> IntArray:
     """Least sum that gives each value or more; `most + 1` where none does."""
+    # `round` gives a value or more from half below it on; what is negative must be nearer to it than to the one below.
+    bound, is_positive = values - 0.5, values > 0
+
+    def reached(x: Floats) -> npt.NDArray[np.bool_]:
+        product = x * factor
+        return np.where(is_positive, product >= bound, product > bound)
+
+    # A quotient or product of sums below 2^32 that is rounded moves a step by less than one.
     with np.errstate(over="ignore"):
-        first = np.clip(np.floor((values - 0.5) / factor), least - 4.0, most + 4.0).astype(np.int64) - 3
-    candidates = first[:, None] + np.arange(8)
-    reached = round_half_away(candidates.astype(np.float64) * factor) >= values[:, None]
-    at = np.where(reached.any(axis=1), first + reached.argmax(axis=1), most + 1)
+        first = np.ceil(np.clip(bound / factor, least - 4.0, most + 4.0))
+    at = (first + 1 - reached(first) - reached(first - 1)).astype(np.int64)
     found: IntArray = np.clip(at, least, most + 1)
     return found
 
@@ -86,11 +91,13 @@ def _multiplier(values: IntArray, steps: IntArray, least: int, most: int, bits: 
         bound = values - 0.5 + (lost if is_up else 0.0)
         for sign in (1, -1):
             which = np.flatnonzero(counts & (x * sign > 0))
+            if not which.size:
+                continue
             ratio = bound[which] / x[which]
-            # Those that ask for most, and the smallest sums, at which what is lost counts most.
-            order = np.argsort(-ratio if is_up == (sign > 0) else ratio)[:_NEAREST]
-            near = np.argsort(np.abs(x[which]))[:_NEAREST]
-            for at in {*which[order].tolist(), *which[near].tolist()}:
+            # Those that ask for most, and the smallest sums, at which what is lost counts most; sums rise with values.
+            order = np.argpartition(-ratio if is_up == (sign > 0) else ratio, min(_NEAREST, len(which)) - 1)[:_NEAREST]
+            near = which[:_NEAREST] if sign > 0 else which[-_NEAREST:]
+            for at in {*which[order].tolist(), *near.tolist()}:
                 number, limit = int(x[at]), (int(values[at]) << bits) - half + (_LOST if is_up else -1)
                 if is_up == (sign > 0):
                     low = max(low, ceil_div(limit, number))
