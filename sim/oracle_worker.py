@@ -28,6 +28,8 @@ ENGINES = {
 }
 
 _ARENA_BYTES = 64 << 20
+#: The resolver that has all versions that the package's kernels can do.
+_ALL_VERSIONS = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 _NO_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
 
 
@@ -45,22 +47,35 @@ def unpack(data: bytes) -> dict[str, Array]:
         return dict(archive)
 
 
-def _interpreter(create: Callable[..., Any], model: bytes, resolver: object) -> Any:
+def _interpreter(module: Any, model: bytes, resolver: object) -> Any:
     """Return an interpreter; a resolver that lacks the version of an operator gets the model with an older one.
 
-    BUILTIN_REF registers kernels for fewer versions than they can do, such as TILE of int8. What a kernel cannot do it
-    refuses when the model runs, whatever the version.
+    BUILTIN_REF registers kernels for fewer versions than they can do, such as TILE of int8. The other resolver has
+    kernels of the same sources: a version that it lacks too may mean what no kernel here knows, and is refused.
     """
+    def create(contents: bytes, kernels: object) -> Any:
+        return module.Interpreter(model_content=contents, experimental_op_resolver_type=kernels, num_threads=1)
+
     first = None
     while True:
         try:
-            return create(model_content=model, experimental_op_resolver_type=resolver, num_threads=1)
+            return create(model, resolver)
         except ValueError as error:
-            first = first or error
             missing = _NO_VERSION.search(str(error))
-            if missing is None or int(missing[2]) < 2:
+            if first is None:
+                first = error
+                is_known = missing is not None and _makes(create, model, module.OpResolverType[_ALL_VERSIONS])
+            if missing is None or not is_known or int(missing[2]) < 2:
                 raise first from None
             model = with_version(model, missing[1], int(missing[2]) - 1)
+
+
+def _makes(create: Callable[[bytes, object], Any], model: bytes, resolver: object) -> bool:
+    try:
+        create(model, resolver)
+    except ValueError:
+        return False
+    return True
 
 
 class _LiteRt:
@@ -69,7 +84,7 @@ class _LiteRt:
     def __init__(self, engine: str, model: bytes):
         module = importlib.import_module(ENGINES[engine][1])
         resolver = getattr(module.OpResolverType, ENGINES[engine][2])
-        self.interpreter = _interpreter(module.Interpreter, model, resolver)
+        self.interpreter = _interpreter(module, model, resolver)
         self.is_allocated = False
 
     def infer(self, inputs: list[Array]) -> list[Array]:

@@ -75,6 +75,14 @@ def test_an_older_version_of_a_kernel_does(oracles: Callable[[str], Oracle]) -> 
         oracles("litert-ref").run(of_version("ELU", 2), [x])
 
 
+@pytest.mark.parametrize("engine", ["litert-ref", "litert-opt"])
+def test_a_version_that_no_kernel_knows_is_refused(engine: str, oracles: Callable[[str], Oracle]) -> None:
+    """It may mean something else: the newest TILE of this package is version 3."""
+    with pytest.raises(ToolError, match=rf"^{engine} refused the model: Didn't find op for builtin opcode 'TILE' "
+                                        r"version '4'\."):
+        oracles(engine).run(of_version("TILE", 4), [np.zeros((2, 3), np.int8)])
+
+
 def test_the_time_limit_holds(oracles: Callable[[str], Oracle]) -> None:
     oracles("litert-ref")
     expected = pytest.raises(ToolError, match=r"^litert-ref took longer than 0.001 s")
