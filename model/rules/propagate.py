@@ -59,7 +59,7 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
     try:
         found = _Propagation(main, name, wanted, rules).run()
     except (ModelError, UnsupportedError) as error:
-        raise error.reworded(error.reason + _taken_as_stored(main, wanted)) from error
+        raise type(error)(error.reason, error.offer + _taken_as_stored(main, wanted)) from error
     return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
 
 

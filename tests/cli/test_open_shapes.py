@@ -76,20 +76,25 @@ def test_build_without_a_model_has_nothing_to_size(tq: Tq) -> None:
     assert (result.code, result.err) == (2, "tq-hw: --batch, --shape and --signature need --model\n")
 
 
-def test_sizes_that_are_taken_as_stored(tq: Tq) -> None:
-    """Converters store 1 for sizes that a network of any image leaves open."""
+def of_any_image(*, is_left: bool = False) -> bytes:
+    """Return a convolution of any image, of float32 if an exporter has left it so."""
     b = ModelBuilder("any")
     x = b.input((1, 1, 1, 3), scale=0.1, name="image")
+    read = b.add("DEQUANTIZE", [x], shape=(1, 1, 1, 3), dtype="float32") if is_left else x
     weights = b.constant(np.ones((4, 3, 3, 3), np.int8), scale=0.1)
     made = b.tensor((1, 1, 1, 4), scale=0.2)
-    b.operator("CONV_2D", [x, weights, b.bias(x, weights, [1, 2, 3, 4])], [made], {
+    b.operator("CONV_2D", [read, weights, b.bias(x, weights, [1, 2, 3, 4])], [made], {
         "padding": "VALID", "stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1,
         "fused_activation_function": "NONE"})
     model = b.model(made)
-    tensors = [replace(tensor, shape_signature=(-1, -1, -1, tensor.shape[3])) if tensor.index in (x, made) else tensor
-               for tensor in model.main.tensors]
-    Path("any.tflite").write_bytes(write_model(replace(model, subgraphs=(replace(
-        model.main, tensors=tuple(tensors)),))))
+    tensors = [replace(tensor, shape_signature=(-1, -1, -1, tensor.shape[3])) if tensor.index in (x, read, made)
+               else tensor for tensor in model.main.tensors]
+    return write_model(replace(model, subgraphs=(replace(model.main, tensors=tuple(tensors)),)))
+
+
+def test_sizes_that_are_taken_as_stored(tq: Tq) -> None:
+    """Converters store 1 for sizes that a network of any image leaves open."""
+    Path("any.tflite").write_bytes(of_any_image())
     wrong = "any.tflite: subgraph 0, operator 0 CONV_2D: height is {}, less than the filter's 3, with padding VALID"
     result = tq("compile", "any.tflite", "--config", "n8")
     assert (result.code, result.err) == (2, f"tq-hw: {wrong.format(1)}; the model leaves sizes of input 'image' open, "
@@ -98,3 +103,11 @@ def test_sizes_that_are_taken_as_stored(tq: Tq) -> None:
     result = tq("compile", "any.tflite", "--config", "n8", "--shape", "image=1,2,9,3")
     assert (result.code, result.err) == (2, f"tq-hw: {wrong.format(2)}\n")
     assert tq("compile", "any.tflite", "--config", "n8", "--shape", "image=1,5,9,3").code == 0
+
+
+def test_sizes_are_told_after_what_is_offered(tq: Tq) -> None:
+    Path("any.tflite").write_bytes(of_any_image(is_left=True))
+    assert tq("compile", "any.tflite", "--config", "n8").err.splitlines()[0].endswith(
+        "quantize the whole model to int8, or leave the operator to LiteRT on the host by `tq-hw compile --partition`; "
+        "the model leaves sizes of input 'image' open, which are taken as stored: [-1, -1, -1, 3] as [1, 1, 1, 3]; "
+        "give others with --shape")
