@@ -4,6 +4,7 @@ Each cell holds three registers in a row (activation, product, partial sum), whi
 DSP48E1, so that a cell costs one DSP block and no fabric on 7-series parts.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from amaranth import Module, Mux, Signal, signed
@@ -86,7 +87,7 @@ class MacArray(wiring.Component):
             write = self.weight_row[r]
             clear = Signal(name=f"clear{r}")
             m.d.comb += clear.eq(swap & ~write)
-            chosen = self._chosen(m, r, a, sel, x if group < config.groups else None)
+            activation = self._activations(m, r, a, sel, x if group < config.groups else None)
             sums = []
             for c in range(config.cols):
                 def register(name: str, bits: int, at: str = f"_{r}_{c}", reset_less: bool = True) -> Signal:
@@ -103,7 +104,7 @@ class MacArray(wiring.Component):
                 with m.If(swap):
                     m.d.sync += active.eq(shadow)
                 m.d.sync += [
-                    product.eq(chosen[c] * active),
+                    product.eq(activation(c) * active),
                     total.eq(above[c] + product if above else product),
                 ]
                 sums.append(total)
@@ -112,10 +113,10 @@ class MacArray(wiring.Component):
         m.d.comb += [self.psum[c].eq(above[c]) for c in range(config.cols)]
         return m
 
-    def _chosen(self, m: Module, row: int, a: Value, sel: Value, x: list[Any] | None) -> list[Value]:
-        """Return the activations of a row's cells, by columns, a cycle after their bytes.
+    def _activations(self, m: Module, row: int, a: Value, sel: Value, x: list[Any] | None) -> Callable[[int], Value]:
+        """Return what makes the activation of a row's cell, by its column: a cycle after its bytes.
 
-        With `dsp_preadders` they are sums of two bytes of which one is 0, so that no LUT chooses: a register has a
+        With `dsp_preadders` it is a sum of two bytes of which one is 0, so that no LUT chooses: a register has a
         reset, and a DSP48E1 registers for both operands of its adder.
         """
         def register(name: str, value: Value) -> Signal:
@@ -123,10 +124,9 @@ class MacArray(wiring.Component):
             m.d.sync += kept.eq(value)
             return kept
 
-        columns = range(self._config.cols)
         if x is None:
-            return [register(f"activation_{row}_{c}", a) for c in columns]
+            return lambda c: register(f"activation_{row}_{c}", a)
         if not self._config.dsp_preadders:
-            return [register(f"activation_{row}_{c}", Mux(sel, x[c], a)) for c in columns]
+            return lambda c: register(f"activation_{row}_{c}", Mux(sel, x[c], a))
         shared = register(f"row{row}", Mux(sel, 0, a))
-        return [shared + register(f"column_{row}_{c}", Mux(sel, x[c], 0)) for c in columns]
+        return lambda c: shared + register(f"column_{row}_{c}", Mux(sel, x[c], 0))
