@@ -44,7 +44,7 @@ _LEGEND = """
 `block` is the number of channels in a word of the scratchpad, the larger of `cols` and the rows that divide evenly into
 it; a word has the next power of two of bytes, 4 at least. The serial design has 4 `rows`, 4 `cols`, 1 of
 `requantize_lanes`, 4 of `bus_bytes`, at most 32768 of `scratchpad_bytes`, 2048 of `vector_words` and 1024 `acc_words`
-in all buffers, and none of OPTIONS.
+OPTIONS
 
 ## Presets
 
@@ -71,9 +71,10 @@ def _presets() -> Iterator[str]:
 
 def page() -> str:
     """Return the page."""
-    options = "\n".join(wrap(", ".join(f"`{option}`" for option in OPTIONS), 100))
+    options = ", ".join(f"`{option}`" for option in OPTIONS)
+    without = "\n".join(wrap(f"in all buffers, and none of {options}.", 120))
     designs = " or ".join(f'`"{design}"`' for design in DESIGNS)
-    return _HEAD + (f"{designs}, the first by default.\n\n" + "\n".join(_rows()) + _LEGEND.replace("OPTIONS", options)
+    return _HEAD + (f"{designs}, the first by default.\n\n" + "\n".join(_rows()) + _LEGEND.replace("OPTIONS", without)
                     + "\n".join(_presets()) + "\n")
 
 
