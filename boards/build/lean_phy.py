@@ -1,4 +1,4 @@
-"""LiteDRAM's PHY of a 7 series without what nobody changes: a fifth of the core's LUTs.
+"""LiteDRAM's PHY of a 7 series without what nobody changes: a core of 2,055 LUTs instead of 2,688, 23.5 % fewer.
 
 Registers of that PHY choose the phases of commands, and shift what is read and written by whole bits, each pin by a
 counter of its own. Here the phases stay as they are after a reset; of the leveller's settings (gateware/levelling.py)
