@@ -2,6 +2,7 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -87,27 +88,47 @@ set_property LOC H5 [get_ports led]
                                 "IOSTANDARD, SLEW, IN_TERM only")
 
 
-def test_memories_of_one_port_are_made_of_those_that_are_packed(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def synthesized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Cells of memories with one port and of registers in a row, 7 to `r[0]` and 8 to `r[1]`, by their names."""
+    folder = tmp_path_factory.mktemp("synthesized")
     bits = ", ".join(f".A{bit}(a[{bit}])" for bit in range(5))
-    (tmp_path / "top.v").write_text(f"""module top(input clk, input [7:0] a, input [1:0] d, input we, output [3:0] q);
+    (folder / "top.v").write_text(f"""module top(input clk, input [7:0] a, input [1:0] d, input we, output [3:0] q,
+           output [1:0] r);
   RAM256X1S #(.INIT(256'h5)) m0(.O(q[0]), .A(a), .D(d[0]), .WCLK(clk), .WE(we));
   RAM128X1S m1(.O(q[1]), {bits}, .A5(a[5]), .A6(a[6]), .D(d[1]), .WCLK(clk), .WE(we));
   RAM64X1S m2(.O(q[2]), {bits}, .A5(a[5]), .D(d[1]), .WCLK(clk), .WE(we));
   RAM32X1S m3(.O(q[3]), {bits}, .D(d[1]), .WCLK(clk), .WE(we));
+  reg [6:0] seven;
+  reg [7:0] eight;
+  always @(posedge clk) begin
+    seven <= {{seven[5:0], d[0]}};
+    eight <= {{eight[6:0], d[1]}};
+  end
+  assign r = {{eight[7], seven[6]}};
 endmodule
 """, encoding="utf-8")
-    (tmp_path / SINGLE_PORT_FILE).write_text(SINGLE_PORT, encoding="utf-8")
-    yosys(tmp_path, synthesis_script("top.v", "top", "stat.json"))
-    cells = json.loads((tmp_path / "top.json").read_text(encoding="utf-8"))["modules"]["top"]["cells"].values()
-    memories = [cell for cell in cells if cell["type"].startswith("RAM")]
+    (folder / SINGLE_PORT_FILE).write_text(SINGLE_PORT, encoding="utf-8")
+    yosys(folder, synthesis_script("top.v", "top", "stat.json"))
+    cells: dict[str, Any] = json.loads((folder / "top.json").read_text(encoding="utf-8"))["modules"]["top"]["cells"]
+    return cells
+
+
+def test_memories_of_one_port_are_made_of_those_that_are_packed(synthesized: dict[str, Any]) -> None:
+    memories = [cell for cell in synthesized.values() if cell["type"].startswith("RAM")]
     assert sorted(cell["type"] for cell in memories) == ["RAM32X1D"] + ["RAM64X1D"] * 7
-    assert "$scopeinfo" not in {cell["type"] for cell in cells}
+    assert "$scopeinfo" not in {cell["type"] for cell in synthesized.values()}
     # The second port reads, where the write port writes.
     for cell in memories:
         pins = cell["connections"]
         assert not pins.get("SPO") and pins["DPO"]
         assert all(pins[f"DPRA{bit}"] == pins[f"A{bit}"] for bit in range(5))
     assert sorted(int(cell["parameters"]["INIT"], 2) for cell in memories) == [0] * 7 + [5]
+
+
+def test_eight_registers_in_a_row_become_a_lut_and_seven_do_not(synthesized: dict[str, Any]) -> None:
+    kinds = Counter(cell["type"] for cell in synthesized.values() if cell["type"].startswith(("FD", "SRL")))
+    assert kinds == {"FDRE": 7, "SRL16E": 1}
 
 
 def carry(outputs: list[Any]) -> dict[str, Any]:
