@@ -110,7 +110,9 @@ def _cache() -> Finding:
         return Finding("cache", "unusable", "--engine rtl", str(error), True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     built = len(list(folder.glob("*/*.so")))
-    state = f"{folder}: {built} simulators, {size / 2**20:.1f} MiB; {free >> 20:,} MiB of room"
+    boards = len(list(folder.glob("*/board.so")))  # whole boards, which only the tests of a checkout simulate
+    apart = f" and {boards} boards of the tests" if boards else ""
+    state = f"{folder}: {built - boards} simulators{apart}, {size / 2**20:.1f} MiB; {free >> 20:,} MiB of room"
     return Finding("cache", state, "--engine rtl", "" if enough else "make room, or set XDG_CACHE_HOME", not enough)
 
 

@@ -32,6 +32,24 @@ def test_what_there_is(tq: Tq) -> None:
     assert "simulators" in found["cache"]["state"] and "MiB of room" in found["cache"]["state"]
 
 
+@pytest.mark.parametrize(("boards", "counted"), [
+    (0, "3 simulators, 3.0 MiB; 12,345 MiB of room"),
+    (2, "3 simulators and 2 boards of the tests, 5.0 MiB; 12,345 MiB of room")])
+def test_what_the_cache_holds(tq: Tq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boards: int,
+                              counted: str) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("tq_hw.cli.commands.doctor.room", lambda _folder: (12_345 << 20, True))
+    folder = tmp_path / "cache" / "tq-hw" / "rtl"
+    for name in [*(f"{number}/libaccelerator.so" for number in range(3)),
+                 *(f"board-{number}/board.so" for number in range(boards))]:
+        (folder / name).parent.mkdir(parents=True)
+        (folder / name).write_bytes(bytes(1 << 20))
+    assert tq("doctor", "--json", "doctor.json").code == 0
+    found = {entry["what"]: entry for entry in json.loads(Path("doctor.json").read_text())["findings"]}
+    assert found["cache"] == {"what": "cache", "state": f"{folder}: {counted}", "purpose": "--engine rtl", "remedy": "",
+                              "required": False}
+
+
 def test_what_is_missing(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
     without(monkeypatch, "make", "g++", "clang++")
     result = tq("doctor")
