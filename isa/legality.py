@@ -24,8 +24,8 @@ from tq_hw.isa.layout import ArrayMode, Unit, VectorKind
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
-__all__ = ["RULES", "TABLE_BYTES", "TABLE_ENTRIES", "UOP_RULES", "AllOf", "AnyOf", "Bound", "Compare", "Name",
-           "Operation", "Rule", "Term", "Test", "bound", "chunk_registers", "names", "value"]
+__all__ = ["ARITHMETIC", "COMPARE", "RULES", "TABLE_BYTES", "TABLE_ENTRIES", "UOP_RULES", "AllOf", "AnyOf", "Bound",
+           "Compare", "Name", "Operation", "Rule", "Term", "Test", "bound", "chunk_registers", "names", "value"]
 
 #: Entries of a lane's table, int32: both halves, of which an operand of 8 bits looks up one; and their bytes.
 TABLE_ENTRIES = 512
@@ -92,8 +92,9 @@ Test = Compare | AllOf | AnyOf
 #: A rule with the sizes of one configuration put in.
 Bound = tuple[Rule, Test]
 
-_ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "*": operator.mul, "%": operator.mod}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+#: By symbol, for numbers and for values of the RTL.
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {"+": operator.add, "*": operator.mul, "%": operator.mod}
+COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 _OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 _SYMBOLS: dict[type[ast.AST], str] = {
@@ -194,7 +195,7 @@ def chunk_registers(config: Config, use_acc: bool, slots: int) -> int:
 def value(test: Test, values: Mapping[str, Any]) -> Any:
     """Return whether a test holds, for fields that are numbers; for values of the RTL, the value that says so."""
     if isinstance(test, Compare):
-        return _COMPARE[test.symbol](_term(test.left, values), _term(test.right, values))
+        return COMPARE[test.symbol](_term(test.left, values), _term(test.right, values))
     parts = [value(part, values) for part in test.tests]
     if isinstance(test, AllOf):
         return reduce(operator.and_, parts) if parts else True
@@ -206,7 +207,7 @@ def _term(term: Term, values: Mapping[str, Any]) -> Any:
         return term
     if isinstance(term, Name):
         return values[term.name]
-    return _ARITHMETIC[term.symbol](_term(term.left, values), _term(term.right, values))
+    return ARITHMETIC[term.symbol](_term(term.left, values), _term(term.right, values))
 
 
 def names(test: Test | Term) -> frozenset[str]:
@@ -243,7 +244,7 @@ def _read(node: ast.AST, config: Config) -> Test:
     for kind, left, right in zip(node.ops, terms, terms[1:], strict=False):
         symbol = _SYMBOLS[type(kind)]
         if isinstance(left, int) and isinstance(right, int):
-            tests.append(AllOf(()) if _COMPARE[symbol](left, right) else AnyOf(()))
+            tests.append(AllOf(()) if COMPARE[symbol](left, right) else AnyOf(()))
         else:
             tests.append(Compare(symbol, left, right))
     return _all(tuple(tests))
@@ -267,7 +268,7 @@ def _read_term(node: ast.AST, config: Config) -> Term:
     left, right = _read_term(node.left, config), _read_term(node.right, config)
     symbol = _SYMBOLS[type(node.op)]
     if isinstance(left, int) and isinstance(right, int):
-        return int(_ARITHMETIC[symbol](left, right))
+        return int(ARITHMETIC[symbol](left, right))
     return Operation(symbol, left, right)
 
 

@@ -1,18 +1,21 @@
 """Which rule of isa/legality.py an operation breaks, in words."""
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
+from typing import TypeVar
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.isa.legality import (
+    ARITHMETIC,
+    COMPARE,
     RULES,
     UOP_RULES,
-    AllOf,
+    AnyOf,
     Compare,
     Name,
-    Operation,
     Rule,
     Term,
     Test,
@@ -20,7 +23,10 @@ from tq_hw.isa.legality import (
     chunk_registers,
 )
 
-__all__ = ["broken_rule", "broken_uops", "broken_while_running", "expression"]
+__all__ = ["broken_rule", "broken_uops", "broken_while_running", "holding"]
+
+Fields = Mapping[str, int]
+_Result = TypeVar("_Result")
 
 _ZEROS = {unit: dict.fromkeys(UNITS[unit].fields, 0) | {"open_buffers": 0} for unit in UNITS}
 
@@ -62,27 +68,47 @@ def _first(unit: Unit | None, config: Config, values: Mapping[str, int], running
 
 
 @cache
-def _finder(unit: Unit | None, config: Config, running: bool) -> Callable[[Mapping[str, int]], Rule | None]:
-    """Return what gives the first rule that fields break: one expression, as each operation is held against all."""
-    rules = [(rule, test) for rule, test in bound(UOP_RULES if unit is None else RULES[unit], config)
+def _finder(unit: Unit | None, config: Config, running: bool) -> Callable[[Fields], Rule | None]:
+    """Return what gives the first rule that fields break."""
+    rules = [(rule, holding(test)) for rule, test in bound(UOP_RULES if unit is None else RULES[unit], config)
              if rule.running == running]
-    chain = "".join(f"rules[{number}] if not {expression(test)} else " for number, (_, test) in enumerate(rules))
-    found: Callable[[Mapping[str, int]], Rule | None] = eval(
-        f"lambda fields: {chain}None", {"rules": [rule for rule, _ in rules]})
-    return found
+
+    def first(fields: Fields) -> Rule | None:
+        for rule, holds in rules:
+            if not holds(fields):
+                return rule
+        return None
+    return first
 
 
-def expression(test: Test | Term) -> str:
-    """Return a test as Python of `fields`, a mapping by name: of numbers it says what `value` says, and is faster."""
-    match test:
-        case int():
-            return str(test)
-        case Name():
-            return f"fields[{test.name!r}]"
-        case Compare() | Operation():
-            return f"({expression(test.left)} {test.symbol} {expression(test.right)})"
-    join, empty = (" and ", "True") if isinstance(test, AllOf) else (" or ", "False")
-    return f"({join.join(map(expression, test.tests)) or empty})"
+def holding(test: Test) -> Callable[[Fields], bool]:
+    """Return a function that says of fields, numbers by name, what `value` says: without a walk of the tree, faster."""
+    if isinstance(test, Compare):
+        return _applied(COMPARE[test.symbol], test.left, test.right)
+    parts = [holding(part) for part in test.tests]
+    stops = isinstance(test, AnyOf)
+
+    def joined(fields: Fields) -> bool:
+        for holds in parts:
+            if bool(holds(fields)) is stops:
+                return stops
+        return not stops
+    return joined
+
+
+def _number(term: Term) -> Callable[[Fields], int]:
+    if isinstance(term, int):
+        return lambda fields: term
+    if isinstance(term, Name):
+        return operator.itemgetter(term.name)
+    return _applied(ARITHMETIC[term.symbol], term.left, term.right)
+
+
+def _applied(function: Callable[[int, int], _Result], left: Term, right: Term) -> Callable[[Fields], _Result]:
+    first, second = _number(left), _number(right)
+    if isinstance(right, int):  # the usual form, a third faster
+        return lambda fields: function(first(fields), right)
+    return lambda fields: function(first(fields), second(fields))
 
 
 def _message(rule: Rule, config: Config, values: Mapping[str, int]) -> str:
