@@ -135,21 +135,16 @@ def _compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], name
                              f"{list(at)}: {got[at]}, expected {want[at]}")
 
 
-_oracles: dict[str, Oracle] = {}
-
-
-def check_oracle(model: Model, seed: int, engine: str, sets: int = 2) -> None:
-    """Hold the golden model against LiteRT's reference kernels ("litert") or TFLite Micro ("tflm"), in its profile.
+def check_oracle(model: Model, seed: int, oracle: Oracle, sets: int = 2) -> None:
+    """Hold the golden model against a public engine, LiteRT's reference kernels or TFLite Micro, in its profile.
 
     Raises Difference, or Refused for a model that the engine or the profile does not take.
     """
-    model = model.under(engine)
+    model = model.under(oracle.engine.partition("-")[0])
     try:
         check_profile(model)
     except UnsupportedError as error:
         raise Refused(str(error)) from None
-    name = "litert-ref" if engine == "litert" else engine
-    oracle = _oracles.setdefault(name, Oracle(name, 60.0))
     inputs = input_sets(model, seed, sets)
     try:
         expected = oracle.run_sets(write_model(model), inputs, False)

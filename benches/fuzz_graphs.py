@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -26,6 +27,8 @@ from tq_hw.model.graph import Model
 from tq_hw.model.random.graphs import GROUPS, random_graph
 from tq_hw.model.random.sixteen import random_sixteen
 from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.engines import ORACLES
+from tq_hw.sim.oracles import Oracle
 
 __all__ = ["Finding", "Job", "Tally", "check_graph", "main", "run_chunk"]
 
@@ -83,15 +86,15 @@ class Tally:
         self.findings += other.findings
 
 
-def check_graph(model: Model, seed: int, job: Job) -> None:
-    """Check one graph; Difference or Refused.
+def check_graph(model: Model, seed: int, job: Job, oracle: Oracle | None = None) -> None:
+    """Check one graph, by the engine of its job or, if there is one, the oracle; Difference or Refused.
 
     Any other exception is a Difference, too: neither compiler nor executor has a reason for one. One graph in eight is
     compiled with the trials of schedules, and runs three times.
     """
     try:
-        if job.oracle is not None:
-            check_oracle(model, seed, job.oracle)
+        if oracle is not None:
+            check_oracle(model, seed, oracle)
         else:
             thorough = seed % 8 == 0
             check_model(model, job.config_of(seed), seed, 3 if thorough else 2, job.engine, trials=thorough)
@@ -112,26 +115,28 @@ def run_chunk(task: tuple[int, int, Job]) -> Tally:
     """Run the graphs of a task: number of the first, how many, what is done with them."""
     first, count, job = task
     tally = Tally()
-    for seed in range(first, first + count):
-        tally.graphs += 1
-        model = job.graph(seed)
-        try:
-            check_graph(model, seed, job)
-        except Refused as error:
-            tally.refused[kind_of(str(error))] += 1
-        except Difference as error:
-            tally.findings.append(Finding(seed, job.config_of(seed).name, str(error)))
-            _keep(model, seed, job, error)
+    with ExitStack() as stack:
+        oracle = None if job.oracle is None else stack.enter_context(Oracle(ORACLES[job.oracle][0], 60.0))
+        for seed in range(first, first + count):
+            tally.graphs += 1
+            model = job.graph(seed)
+            try:
+                check_graph(model, seed, job, oracle)
+            except Refused as error:
+                tally.refused[kind_of(str(error))] += 1
+            except Difference as error:
+                tally.findings.append(Finding(seed, job.config_of(seed).name, str(error)))
+                _keep(model, seed, job, oracle, error)
     return tally
 
 
-def _keep(model: Model, seed: int, job: Job, found: Difference) -> None:
+def _keep(model: Model, seed: int, job: Job, oracle: Oracle | None, found: Difference) -> None:
     """Write what was found, then what is left of it."""
     kind = _family(str(found))
 
     def fails(smaller: Model) -> bool:
         try:
-            check_graph(smaller, seed, job)
+            check_graph(smaller, seed, job, oracle)
         except Difference as error:
             return _family(str(error)) == kind
         except Refused:

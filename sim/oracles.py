@@ -91,6 +91,11 @@ class Oracle:
                  trace: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a worker process."""
+        return self._process is not None and self._process.poll() is None
+
     def close(self) -> None:
         """End the worker process; the object is of no use afterwards."""
         self._stop()
@@ -146,7 +151,7 @@ class Oracle:
         `key` is the interpreter's number, `contents` its model, which goes to the worker once, and again with `fresh`,
         for the initial state, or after the engine has taken the worker down. Errors as `run_sets`.
         """
-        if self._process is None or self._process.poll() is not None:
+        if not self.is_running:
             self._stop()
         arrays = {f"0_{position}": array for position, array in enumerate(inputs)}
         arrays |= {"keep": np.array(key), "counts": np.array(len(inputs)), "drop": np.array(self._dropped, np.int64)}
@@ -163,20 +168,20 @@ class Oracle:
 
     def keeps(self, key: int) -> bool:
         """Whether an interpreter that stayed is there, with its state."""
-        return key in self._kept and self._process is not None and self._process.poll() is None
+        return key in self._kept and self.is_running
 
     def drop(self, key: int) -> None:
         """Let an interpreter that stayed go, with the next request."""
         self._dropped.append(key)
 
     def _exchange(self, request: bytes) -> dict[str, Array]:
-        if self._process is None or self._process.poll() is not None:
+        if not self.is_running:
             self._stop()
             self._process = subprocess.Popen([sys.executable, "-m", "tq_hw.sim.oracle_worker", self.engine],
                                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                              stderr=self._messages)
         process = self._process
-        assert process.stdin is not None
+        assert process is not None and process.stdin is not None
         os.ftruncate(self._messages, 0)
         os.lseek(self._messages, 0, os.SEEK_SET)
         try:

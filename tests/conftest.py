@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.running import running_oracles
+from tq_hw.sim.mixed.host import close_engines
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 
 
@@ -15,6 +17,14 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip("../shared, the conformance cases and real models, is not here")
     return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_oracle_is_left() -> Iterator[None]:
+    """Every test and fixture closes what it started: this one begins first and ends last."""
+    yield
+    close_engines()
+    assert running_oracles() == [], "not closed: use the fixture `oracles`, or `with`"
 
 
 @pytest.fixture(scope="session")

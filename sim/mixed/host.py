@@ -13,7 +13,7 @@ from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.mixed.parts import HostPart
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 
-__all__ = ["HostRunner"]
+__all__ = ["HostRunner", "close_engines"]
 
 Array = npt.NDArray[Any]
 
@@ -30,8 +30,14 @@ _engines: dict[str, Oracle] = {}
 def _engine(name: str) -> Oracle:
     if name not in _engines:
         _engines[name] = Oracle(name)
-        atexit.register(_engines[name].close)
     return _engines[name]
+
+
+@atexit.register
+def close_engines() -> None:
+    """End the engines of all host parts; what runs afterwards starts others."""
+    while _engines:
+        _engines.popitem()[1].close()
 
 
 class HostRunner:

@@ -1,6 +1,6 @@
 """DIV of every dividend by divisors of both signs; what is refused of it and of products."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -12,22 +12,9 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.oracles import Oracle
 
 EVERY = np.arange(-128, 128).astype(np.int8)
-
-
-@pytest.fixture(scope="module")
-def engines() -> Iterator[Callable[[str], Oracle]]:
-    started: dict[str, Oracle] = {}
-
-    def engine(name: str) -> Oracle:
-        if not available(name):
-            pytest.skip(f'{ENGINES[name][0]} is not installed: pip install "tq-hw[oracles]"')
-        return started.setdefault(name, Oracle(name))
-    yield engine
-    for each in started.values():
-        each.close()
 
 
 def quotients(out_scale: float, zero_points: tuple[int, int] = (3, -20)) -> bytes:
@@ -39,12 +26,12 @@ def quotients(out_scale: float, zero_points: tuple[int, int] = (3, -20)) -> byte
 
 @pytest.mark.parametrize(("profile", "engine"), [("canon", "litert-ref"), ("tflm", "tflm")])
 @pytest.mark.parametrize("out_scale", [0.0003, 0.02, 0.2, 3.0])
-def test_quotients_equal_the_engine(engines: Callable[[str], Oracle], profile: str, engine: str,
+def test_quotients_equal_the_engine(oracles: Callable[[str], Oracle], profile: str, engine: str,
                                     out_scale: float) -> None:
     data = quotients(out_scale)
     inputs = [EVERY[:, None], np.array([[-128, -127, -60, -24, -22, -21, -19, -17, 0, 44, 100, 127]], np.int8)]
     model = parse_model(data, "quotients").under(profile)
-    expected = engines(engine).run(data, inputs)[0]
+    expected = oracles(engine).run(data, inputs)[0]
     np.testing.assert_array_equal(run(model, inputs).outputs[0], expected)
     np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0], expected)
 
@@ -57,7 +44,7 @@ def test_a_divisor_of_zero() -> None:
 
 @pytest.mark.parametrize("zero_point", [-128, -20, 127])
 @pytest.mark.parametrize("by_itself", [False, True])
-def test_tables_have_an_entry_for_a_divisor_of_zero(engines: Callable[[str], Oracle], zero_point: int,
+def test_tables_have_an_entry_for_a_divisor_of_zero(oracles: Callable[[str], Oracle], zero_point: int,
                                                     by_itself: bool) -> None:
     """A constant by a run-time divisor, and a tensor by itself: the engines refuse one code, all others are equal."""
     b = ModelBuilder("reciprocal")
@@ -66,7 +53,7 @@ def test_tables_have_an_entry_for_a_divisor_of_zero(engines: Callable[[str], Ora
     data = b.build(b.add("DIV", [first, x], scale=0.05, zero_point=1))
     inputs = [EVERY[zero_point != EVERY][None]]
     program = compile_model(parse_model(data, "reciprocal"), PRESETS["n8"]).program
-    np.testing.assert_array_equal(execute(program, inputs).outputs[0], engines("litert-ref").run(data, inputs)[0])
+    np.testing.assert_array_equal(execute(program, inputs).outputs[0], oracles("litert-ref").run(data, inputs)[0])
 
 
 @pytest.mark.parametrize(("op", "out_scale", "message"), [

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.running import running_oracles
 from tq_hw.model.errors import MissingToolError, OptionError, ToolError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.writer import write_model
@@ -88,6 +89,15 @@ def test_the_time_limit_holds(oracles: Callable[[str], Oracle]) -> None:
     expected = pytest.raises(ToolError, match=r"^litert-ref took longer than 0.001 s")
     with Oracle("litert-ref", timeout_seconds=0.001) as oracle, expected:
         oracle.run(negated(), [X])
+
+
+def test_an_oracle_that_nobody_closed_is_named(oracles: Callable[[str], Oracle]) -> None:
+    oracles("litert-ref")
+    before = running_oracles()
+    with Oracle("litert-ref") as oracle:
+        oracle.run(negated(), [X])
+        assert running_oracles() == sorted(["litert-ref", *before])
+    assert running_oracles() == before
 
 
 def test_unknown_engine() -> None:
