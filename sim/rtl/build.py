@@ -23,6 +23,7 @@ from tq_hw.model.errors import OptionError, ToolError
 from tq_hw.sim.rtl.arithmetic import Models, models
 from tq_hw.sim.rtl.cache import cache_errors, intact, locked, open_cache, seal
 from tq_hw.sim.rtl.design import ACCELERATOR, TOP, Design, by_yosys, config_values, generated
+from tq_hw.sim.rtl.runtime import keep_runtime, runtime_folder, take_runtime
 from tq_hw.sim.rtl.tools import (
     announcement,
     check_tools,
@@ -206,7 +207,8 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
         (work / "obj" / "all.mk").write_text(chosen.makefile, encoding="utf-8")
         for name, header in chosen.headers:
             (work / name).write_text(header, encoding="utf-8")
-        parts = len(list((work / "obj").glob("*.cpp"))) + 4
+        runtime = runtime_folder(folder.parent, trace, _OPTIMIZE)
+        parts = len(list((work / "obj").glob("*.cpp"))) + (1 if take_runtime(runtime, work / "obj") else 4)
         compiled = 0
 
         def count(line: str) -> None:
@@ -218,6 +220,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
         # else is named from the current one.
         run_tool(["make", "-C", "obj", "-f", "all.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
                   "CFG_CXXFLAGS_PCH_I=-include", "VERILATOR_ROOT=../verilator", "CURDIR=.", *_OPTIMIZE], work, count)
+        keep_runtime(runtime, work / "obj")
         (work / _LIBRARY).rename(ready / _LIBRARY)
         seal(ready / _LIBRARY)
         shutil.rmtree(folder, ignore_errors=True)

@@ -14,6 +14,7 @@ from typing import Any
 from amaranth.back import rtlil
 
 from tq_hw.sim.rtl.cache import intact, locked, open_cache, seal
+from tq_hw.sim.rtl.runtime import keep_runtime, runtime_folder, take_runtime
 from tq_hw.sim.rtl.tools import package_version, verilator
 
 RTL = Path(__file__).with_name("rtl")
@@ -38,7 +39,7 @@ def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Pat
 
     It is kept by a hash of all texts and options: Verilog that changes is built again.
     """
-    commands = (
+    commands = translate, make = (
         [*verilator(), "--cc", "--exe", "--no-timing", "--top-module", top, "--prefix", f"V{top}", "-O3",
          "--x-assign", "unique", "--x-initial", "unique", "--no-assert", "-Wno-fatal", "-Wno-lint", "-Wno-style",
          "--output-split", "12000", "--output-split-cfuncs", "3000", "-CFLAGS", "-fPIC", "-LDFLAGS", "-shared",
@@ -51,13 +52,21 @@ def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Pat
     kept = open_cache("rtl") / f"{top}-{key}" / "board.so"
     with locked(kept.parent.with_suffix(".lock"), lambda: None):
         if not intact(kept):
-            for command in commands:
-                run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
-                assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
+            options = [word for word in make if "CXX" in word or "GLOBAL" in word]
+            runtime = runtime_folder(open_cache("rtl"), "", options)
+            _run(translate, folder)
+            take_runtime(runtime, folder / "obj")
+            _run(make, folder)
+            keep_runtime(runtime, folder / "obj")
             kept.parent.mkdir(exist_ok=True)
             shutil.copy(folder / "obj" / "board.so", kept)
             seal(kept)
     return kept
+
+
+def _run(command: Sequence[str], folder: Path) -> None:
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, (run.stdout + run.stderr)[-5000:]
 
 
 class SimulatedLine:
