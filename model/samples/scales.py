@@ -264,8 +264,8 @@ SCALE_OPERATORS: dict[str, Callable[[ScaleDraw, str], int]] = {
     **dict.fromkeys(("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1", "LEAKY_RELU", "HARD_SWISH", "ABS", "GELU", "ELU",
                      "EXP", "LOG", "RSQRT", "SQRT", "NEG"), _unary),
     **dict.fromkeys((f"{op}:float32" for op in (
-        "NEG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN", "ELU", "DIV", "POW", "FLOOR_DIV",
-        "FLOOR_MOD", "SQUARED_DIFFERENCE")), _float),
+        "NEG", "SQRT", "SQUARE", "SIN", "COS", "FLOOR", "CEIL", "ROUND", "SIGN", "ELU", "GELU", "DIV", "POW",
+        "FLOOR_DIV", "FLOOR_MOD", "SQUARED_DIFFERENCE")), _float),
     **dict.fromkeys(("LOGISTIC", "TANH", "SOFTMAX", "SOFTMAX:int16", "LOG_SOFTMAX", "L2_NORMALIZATION"), _fixed),
     **dict.fromkeys((f"QUANTIZE:{pair}" for pair in _QUANTIZED), _quantize),
     "DEQUANTIZE": _dequantize, "MEAN": _mean, "SUM": _mean,

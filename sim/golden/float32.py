@@ -3,7 +3,8 @@
 Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
 `neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
 `floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as
-it is written there; functions of C's library are those of `libm.py` and `libm_double.py`.
+it is written there; functions of C's library are those of `libm.py` and `libm_double.py`,
+GELU is Eigen's (`gelu_float.py`).
 """
 
 from collections.abc import Callable
@@ -12,6 +13,7 @@ import numpy as np
 
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.sim.golden.gelu_float import gelu
 from tq_hw.sim.golden.libm import Float32, expf, expm1f, tanhf
 from tq_hw.sim.golden.libm_double import cosf, logf, powf, sinf
 from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
@@ -71,7 +73,7 @@ def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
     return lambda x: np.clip(x, np.float32(low), np.float32(high))
 
 
-#: Functions of one number; LEAKY_RELU has an option besides.
+#: Functions of one number; GELU and LEAKY_RELU have an option besides.
 UNARY: dict[str, Callable[[Float32], Float32]] = {
     "ABS": np.abs, "NEG": np.negative, "SQRT": np.sqrt, "RSQRT": _rsqrt, "SQUARE": lambda x: x * x,
     "EXP": expf, "LOG": logf, "SIN": sinf, "COS": cosf, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": _round,
@@ -89,7 +91,9 @@ BINARY: dict[str, Callable[[Float32, Float32], Float32]] = {
 def _float(op: Operator, inputs: Inputs) -> list[Array]:
     x = value(inputs, 0)
     with np.errstate(all="ignore"):
-        if op.op == "LEAKY_RELU":
+        if op.op == "GELU":
+            result = gelu(op, x)
+        elif op.op == "LEAKY_RELU":
             result = np.where(x > 0, x, x * np.float32(float_option(op, "alpha")))
         elif op.op in UNARY:
             result = UNARY[op.op](x)

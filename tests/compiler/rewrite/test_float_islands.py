@@ -41,7 +41,8 @@ def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
         if op in BINARY:
             number = np.float32(rng.choice([-1, 1]) * rng.uniform(0.3, 3))
             inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, b.constant(np.array(number)))
-        options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else {}
+        options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else (
+            {"approximate": bool(rng.integers(2))} if op == "GELU" else {})
         natural = {"EXP": np.exp((127 - point) * scale) / 200, "RSQRT": 0.006 / scale**0.5,
                    "POW": max(scale ** number, (256 * scale) ** number) / 200}.get(op, scale)
         outputs.append(b.add("QUANTIZE", [b.add(op, inputs, options=options)],
@@ -55,7 +56,7 @@ def engine_of(op: str) -> str:
 
 
 def test_the_kernels_are_those_of_the_rules() -> None:
-    assert {*UNARY, *BINARY, "LEAKY_RELU"} == set(FLOAT_OPERATORS)
+    assert {*UNARY, *BINARY, "GELU", "LEAKY_RELU"} == set(FLOAT_OPERATORS)
 
 
 @pytest.mark.parametrize("op", FLOAT_OPERATORS)

@@ -12,6 +12,7 @@ from tq_hw.compiler.rewrite.packed_floats import check_given, packed_floats
 from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
 from tq_hw.isa.config import load_config
 from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.graph import OptionValue
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -156,14 +157,15 @@ def test_keys_of_numbers(litert: Oracle, builder: Callable[[ModelBuilder], list[
     hold(litert, data, "n8", "tiny")
 
 
-@pytest.mark.parametrize("op", [*OF_ONE, *OF_MICRO])
-def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str) -> None:
+@pytest.mark.parametrize(("op", "options"), [*((op, {}) for op in (*OF_ONE, *OF_MICRO)),
+                                             ("GELU", {"approximate": False}), ("GELU", {"approximate": True})])
+def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str, options: dict[str, OptionValue]) -> None:
     """-0, infinity and the smallest numbers are there, too."""
     engine = oracles("tflm" if op in OF_MICRO else "litert-ref")
     point = -128 if op in ("SQRT", "RSQRT", "LOG") else 3
     b = ModelBuilder(op)
     codes = b.input((1, 256), scale=0.37, zero_point=point)
-    data = b.build(b.add(op, [b.add("DEQUANTIZE", [codes])]))
+    data = b.build(b.add(op, [b.add("DEQUANTIZE", [codes])], options=options))
     model = parse_model(data, op)
     assert [each.op for each in packed_floats(rewrite(model.main, LIBRARY)).operators] == ["TABLE"]
     every = np.arange(-128, 128, dtype=np.int8).reshape(1, 256)

@@ -1,4 +1,4 @@
-"""Float32 operators of two numbers on numbers that are hard: next to whole quotients, to 0, and to the largest."""
+"""Float32 operators on numbers that are hard: next to whole quotients, to 0, and to the largest; GELU on many."""
 
 from collections.abc import Iterator
 
@@ -52,3 +52,15 @@ def test_equals_the_engine(litert: Oracle, op: str, fused: str) -> None:
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(found), ~numbers)
     np.testing.assert_array_equal(found[numbers].view(np.int32), expected[numbers].view(np.int32))
+
+
+@pytest.mark.parametrize("approximate", [False, True])
+def test_gelu(litert: Oracle, approximate: bool) -> None:
+    """From the smallest numbers to where it is a line or 0: LiteRT has Eigen compute it, not C's library."""
+    most = int(np.float32(40).view(np.int32))
+    bits = np.arange(0, most, 1013, dtype=np.int32)
+    x = np.concatenate([bits, bits | np.int32(-2**31)]).view(np.float32)
+    b = ModelBuilder("gelu")
+    data = b.build(b.add("GELU", [b.input(x.shape, "float32")], options={"approximate": approximate}))
+    found, expected = run(parse_model(data, "gelu"), [x]).outputs[0], litert.run(data, [x])[0]
+    np.testing.assert_array_equal(found.view(np.int32), expected.view(np.int32))
