@@ -59,6 +59,26 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [*made, changed(move, inputs=inputs, outputs=op.outputs)])
 
 
+@pattern("QUANTIZE")
+def quantize_before_parts(graph: Subject, op: Operator) -> Rewrite | None:
+    """QUANTIZE of one part of what a caller gives, in float32 or uint8, is that part of what QUANTIZE makes."""
+    split, target = graph.maker(op.inputs[0]), graph.output(op)
+    positions = moved(graph, split)
+    if split is None or len(positions) != 1 or len(split.outputs) == 1 or target.dtype not in _CODES:
+        return None
+    source = graph.input(split, positions[0])
+    before = graph.maker(source.index)
+    if source.data is not None or (before is not None and (
+            before.op != "DEQUANTIZE" or graph.input(before).dtype in _CODES)):
+        return None
+    inputs, codes = list(split.inputs), graph.add_tensor(target, source.shape)
+    inputs[positions[0]] = codes
+    outputs = [op.outputs[0] if index == op.inputs[0] else graph.add_tensor(target, graph.tensors[index].shape)
+               for index in split.outputs]
+    return Rewrite([op], [changed(op, inputs=(source.index,), outputs=(codes,)),
+                          changed(split, inputs=inputs, outputs=outputs)])
+
+
 def dequantized(graph: Subject, op: Operator) -> list[Operator]:
     """Return the DEQUANTIZE of each thing that is moved where all are of codes of one kind, else []."""
     makers = [graph.maker(op.inputs[position]) for position in moved(graph, op)]
@@ -95,4 +115,4 @@ def dequantize_after_top(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: In the order in which they are tried.
-MOVED = (quantize_before_move, dequantize_after_move, dequantize_after_top)
+MOVED = (quantize_before_move, quantize_before_parts, dequantize_after_move, dequantize_after_top)

@@ -93,7 +93,18 @@ def largest(b: ModelBuilder) -> tuple[int, ...]:
     return most, places, b.add("QUANTIZE", [other], scale=0.07, zero_point=3)
 
 
+def parts(b: ModelBuilder) -> tuple[int, ...]:
+    """Of what the caller gives, in float32 and in uint8 as full integer exports have it."""
+    sizes, axis = number(b, [3, 5]), number(b, 3)
+    one, other = b.add_many("SPLIT_V", [b.input((1, 4, 6, 8), dtype="float32"), sizes, axis], 2)
+    image = b.add("DEQUANTIZE", [b.input((1, 4, 6, 8), "uint8", scale=0.05, zero_point=127)])
+    last, _ = b.add_many("SPLIT_V", [image, sizes, axis], 2)
+    return (b.add("QUANTIZE", [one], scale=0.03, zero_point=9), b.add("QUANTIZE", [other], scale=0.03, zero_point=9),
+            b.add("QUANTIZE", [last], scale=0.05, zero_point=-1))
+
+
 @pytest.mark.parametrize(("build", "left"), [
+    (parts, ["QUANTIZE"] * 2 + ["TABLE"] + ["SPLIT_V"] * 3),
     (largest, ["RESHAPE", "TOPK_V2", "DEQUANTIZE", "TOPK_V2", "TABLE"]),
     (chosen, ["GREATER", "SELECT_V2", "TABLE", "TABLE", "SELECT"]),
     (extremes, ["REDUCE_MAX", "TABLE", "REDUCE_MIN", "DEQUANTIZE"]),
@@ -109,7 +120,7 @@ def test_what_is_moved_is_int8(litert: Oracle, build: Build, left: list[str]) ->
     assert sorted(found) == sorted(left)
     rng = np.random.default_rng(0)
     inputs = [rng.normal(size=tensor.shape).astype(np.float32) if tensor.dtype == "float32" else
-              rng.integers(-128, 128, tensor.shape).astype(np.int8)
+              rng.integers(-128, 128, tensor.shape).astype(np.int8).view(tensor.dtype)
               for tensor in (model.main.tensors[index] for index in model.main.inputs)]
     for ours, golden, theirs in zip(execute(compile_model(model, load_config("n8")).program, inputs).outputs,
                                     run(model, inputs).outputs, litert.run(data, inputs), strict=True):
