@@ -15,7 +15,7 @@ from tq_hw.sim.golden.packed_float import MOST_LOG, keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 from tq_hw.sim.golden.signs import least_number
 
-__all__ = ["ELEMENTS", "fused", "logarithm"]
+__all__ = ["ELEMENTS", "between", "chosen", "extreme", "fused", "logarithm"]
 
 #: By what a logarithm may be off.
 _MORE = 1 + 2.0**-22
@@ -23,15 +23,17 @@ _MORE = 1 + 2.0**-22
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
-def _extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
+def extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
+    """Add the smaller or the larger one of two numbers each."""
     choose = min if least else max
     return packing.add(op, "PACKED_MIN" if least else "PACKED_MAX", (one.index, other.index), packing.graph.output(op),
                        (choose(one.low, other.low), choose(one.high, other.high)))
 
 
-def _between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
-    part = _extreme(packing, op, part, packing.number(low), least=False)
-    return _extreme(packing, op, part, packing.number(high), least=True)
+def between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
+    """Add numbers that are kept between two."""
+    part = extreme(packing, op, part, packing.number(low), least=False)
+    return extreme(packing, op, part, packing.number(high), least=True)
 
 
 def _of_two(packing: Packing, op: Operator) -> Packed:
@@ -42,7 +44,7 @@ def _of_two(packing: Packing, op: Operator) -> Packed:
         if given is not None and (given == end).all() and kept.shape == like.shape:
             return packing.packed(kept.index)
     one, other = (packing.packed(index) for index in op.inputs)
-    return _extreme(packing, op, one, other, least=op.op == "MINIMUM")
+    return extreme(packing, op, one, other, least=op.op == "MINIMUM")
 
 
 def _of_two_fused(packing: Packing, op: Operator) -> Packed:
@@ -63,11 +65,11 @@ def fused(packing: Packing, op: Operator, made: Packed) -> Packed:
     if name not in _CLAMPS:
         raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
                                f"{', '.join(_CLAMPS)}")
-    return _between(packing, op, made, *_CLAMPS[name])
+    return between(packing, op, made, *_CLAMPS[name])
 
 
 def _clamped(packing: Packing, op: Operator) -> Packed:
-    return _between(packing, op, packing.packed(op.inputs[0]), *_CLAMPS[op.op])
+    return between(packing, op, packing.packed(op.inputs[0]), *_CLAMPS[op.op])
 
 
 def _negative(packing: Packing, op: Operator) -> Packed:
@@ -76,7 +78,7 @@ def _negative(packing: Packing, op: Operator) -> Packed:
 
 
 def _magnitude(packing: Packing, op: Operator) -> Packed:
-    made = _extreme(packing, op, packing.packed(op.inputs[0]), _negative(packing, op), least=False)
+    made = extreme(packing, op, packing.packed(op.inputs[0]), _negative(packing, op), least=False)
     return replace(made, low=max(made.low, 0.0))
 
 
@@ -88,13 +90,13 @@ def _leaky(packing: Packing, op: Operator) -> Packed:
                                "0 to 1")
     part = packing.packed(op.inputs[0])
     less = packing.binary(plain(op), "MUL", part, packing.number(alpha), packing.graph.output(op))
-    return _extreme(packing, op, part, less, least=False)
+    return extreme(packing, op, part, less, least=False)
 
 
 def _hard_swish(packing: Packing, op: Operator) -> Packed:
     like, part = packing.graph.output(op), packing.packed(op.inputs[0])
     moved = packing.binary(plain(op), "ADD", part, packing.number(3), like)
-    made = packing.binary(plain(op), "MUL", part, _between(packing, op, moved, 0, 6), like)
+    made = packing.binary(plain(op), "MUL", part, between(packing, op, moved, 0, 6), like)
     return packing.binary(plain(op), "DIV", made, packing.number(6), like)
 
 
@@ -116,7 +118,7 @@ def logarithm(packing: Packing, op: Operator, part: Packed, like: Tensor) -> Pac
                                                                    math.log(part.high) * _MORE))
 
 
-def _chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one: Packed, other: Packed) -> Packed:
+def chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one: Packed, other: Packed) -> Packed:
     """One number where a comparison with a constant holds, and else the other one."""
     graph, like = packing.graph, packing.graph.output(op)
     name, part, limit = where
@@ -132,14 +134,14 @@ def _logistic(packing: Packing, op: Operator) -> Packed:
     """1 / (1 + e^-x); above a limit 1, below another one e^x."""
     like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), packing.number(1)
     least, cutoff = float(LEAST), float(CUTOFF)
-    middle = _between(packing, op, part, least, cutoff)
+    middle = between(packing, op, part, least, cutoff)
     power = packing.power(op, packing.binary(plain(op), "SUB", packing.number(0), middle, like), like)
     made = packing.binary(plain(op), "DIV", one, packing.binary(plain(op), "ADD", one, power, like), like)
     if part.high > cutoff:
-        made = _chosen(packing, op, ("GREATER", part, cutoff), one, made)
+        made = chosen(packing, op, ("GREATER", part, cutoff), one, made)
     if part.low < least:
-        low = packing.power(op, _extreme(packing, op, part, packing.number(least), least=True), like)
-        made = _chosen(packing, op, ("LESS", part, least), low, made)
+        low = packing.power(op, extreme(packing, op, part, packing.number(least), least=True), like)
+        made = chosen(packing, op, ("LESS", part, least), low, made)
     return made
 
 

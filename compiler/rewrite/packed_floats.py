@@ -13,6 +13,7 @@ import numpy as np
 from tq_hw.compiler.rewrite.island import ENTRIES, Island, label
 from tq_hw.compiler.rewrite.packed_cumsums import CUMSUMS
 from tq_hw.compiler.rewrite.packed_elements import ELEMENTS
+from tq_hw.compiler.rewrite.packed_gelu import GELUS
 from tq_hw.compiler.rewrite.packed_pools import POOLS
 from tq_hw.compiler.rewrite.packed_resizes import RESIZES
 from tq_hw.compiler.rewrite.packed_rows import ROWS
@@ -26,7 +27,7 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
-_ALL = ROWS | ELEMENTS | RESIZES | POOLS | CUMSUMS
+_ALL = ROWS | ELEMENTS | GELUS | RESIZES | POOLS | CUMSUMS
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:

@@ -30,7 +30,7 @@ _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTE
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D")
 #: Operators whose result has the sign of what they read first, or of two together, and how many these are.
-_SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1}
+_SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1}
 #: Operators whose results are multiples of the same number as what they read.
 _ALIKE = ("ADD", "SUB", "SUM", "CUMSUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS",
           "MAX_POOL_2D")

@@ -1,0 +1,175 @@
+"""GELU of packed numbers: sums, products and quotients in the order of Eigen's, as `sim/golden/gelu_float.py` has it.
+
+A power of two is looked up by its exponent, in two parts: a product with both is rounded once, where it becomes one of
+the smallest numbers. Packed numbers are divided by positive ones alone, so the tail of erfc is that of the magnitude,
+and the sign is put back after it: a sum, product or quotient of float32 has the same bits for either sign.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.chains import code_tables
+from tq_hw.compiler.rewrite.packed_elements import between, chosen, extreme
+from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
+from tq_hw.model.graph import Operator, Quantization, Tensor
+from tq_hw.sim.golden.arith import UINT8_CODES
+from tq_hw.sim.golden.gelu_float import (
+    CUBIC,
+    ERFC_FAR,
+    ERFC_NEAR,
+    EXP_EVEN,
+    EXP_ODD,
+    LEAST_EXP,
+    LN2_HIGH,
+    LN2_LOW,
+    LOG2_E,
+    MOST_ERFC,
+    MOST_TANH,
+    ROOT_HALF,
+    ROOT_TWO_BY_PI,
+    SPLIT,
+    TANH,
+)
+from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.packed_float import EXPONENT, packed
+from tq_hw.sim.golden.registry import bool_option
+
+__all__ = ["GELUS"]
+
+#: The zero point of codes that are exponents, of -228 to 27.
+_ZERO_POINT = 100
+#: The least exponent that is looked up in one: what it scales keeps all of its bits.
+_LEAST_EXPONENT = -100
+#: Less than GELU gives, and what rounding makes its results larger than the number.
+_LEAST, _MORE = -0.1701, 1 + 2.0**-20
+#: Between what a number less a multiple of ln 2 is, about half of it.
+_REST = 0.36
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Float32 operations on tensors of one shape, in the order in which they are called."""
+
+    packing: Packing
+    op: Operator
+    like: Tensor
+
+    def number(self, value: float) -> Packed:
+        return self.packing.number(value)
+
+    def mul(self, one: Packed, other: Packed) -> Packed:
+        return self.packing.binary(self.op, "MUL", one, other, self.like)
+
+    def add(self, one: Packed, other: Packed) -> Packed:
+        return self.packing.binary(self.op, "ADD", one, other, self.like)
+
+    def sub(self, one: Packed, other: Packed) -> Packed:
+        return self.packing.binary(self.op, "SUB", one, other, self.like)
+
+    def div(self, one: Packed, other: Packed) -> Packed:
+        return self.packing.binary(self.op, "DIV", one, other, self.like)
+
+    def scaled(self, factor: float, one: Packed) -> Packed:
+        return self.mul(self.number(factor), one)
+
+    def between(self, one: Packed, low: float, high: float) -> Packed:
+        return between(self.packing, self.op, one, low, high)
+
+    def chosen(self, name: str, part: Packed, limit: float, one: Packed, other: Packed) -> Packed:
+        return chosen(self.packing, self.op, (name, part, limit), one, other)
+
+    def polynomial(self, x: Packed, factors: Sequence[float] | Float32) -> Packed:
+        """By Horner's rule, the highest power first."""
+        total = self.number(factors[0])
+        for factor in factors[1:]:
+            total = self.add(self.mul(total, x), self.number(factor))
+        return total
+
+    def table(self, codes: int, values: Float32) -> Packed:
+        """Look numbers up by codes of int8."""
+        words = self.packing.graph.add_constant(packed(values))
+        return self.packing.add(self.op, "TABLE", (codes, words), self.like,
+                                (float(values.min()), float(values.max())))
+
+
+def _power(steps: _Steps, x: Packed) -> Packed:
+    """e^x of numbers from -121 to -1."""
+    about = steps.add(steps.scaled(float(LOG2_E), x), steps.number(0.5))
+    graph = steps.packing.graph
+    codes = graph.add_tensor(replace(steps.like, dtype="int8", quantization=Quantization((1.0,), (_ZERO_POINT,))))
+    # As of a QUANTIZE of any float32 tensor.
+    rounding = Operator(steps.op.index, "QUANTIZE", steps.op.inputs, (codes,))
+    tables, options = code_tables(graph, rounding, EXPONENT, 1)
+    steps.packing.new.append(Operator(
+        steps.op.index, "PACKED_CODES",
+        (about.index, *(graph.add_constant(table.astype(np.int32)) for table in tables)), (codes,), options))
+    nearest = UINT8_CODES.view(np.int8).astype(np.int32) - _ZERO_POINT
+    # The whole number below is the nearest one, or 1 less where that is above.
+    whole = steps.table(codes, nearest.astype(np.float32))
+    above = steps.sub(whole, about)
+    whole = steps.chosen("GREATER", above, 0, steps.sub(whole, steps.number(1)), whole)
+    rest = steps.add(steps.sub(x, steps.scaled(float(LN2_HIGH), whole)), steps.scaled(float(LN2_LOW), whole))
+    rest = replace(rest, low=-_REST, high=_REST)
+    square = steps.mul(rest, rest)
+    made = steps.add(steps.mul(rest, steps.polynomial(square, EXP_ODD)), steps.polynomial(square, EXP_EVEN))
+    made = steps.add(steps.mul(square, made), steps.add(rest, steps.number(1)))
+    made = steps.chosen("GREATER", above, 0, steps.scaled(0.5, made), made)
+    first = np.maximum(nearest, _LEAST_EXPONENT)
+    for exponents in (first, nearest - first):
+        made = steps.mul(made, steps.table(codes, np.ldexp(np.float32(1), exponents).astype(np.float32)))
+    made = replace(made, low=0.0, high=min(made.high, 1.0))
+    if x.low < float(LEAST_EXP):
+        made = steps.chosen("LESS", x, float(LEAST_EXP), steps.number(0), made)
+    return made
+
+
+def _tail(steps: _Steps, magnitude: Packed) -> Packed:
+    """Erfc of numbers from 1 to 11."""
+    square = steps.mul(magnitude, magnitude)
+    wide = steps.scaled(float(SPLIT), magnitude)
+    high = replace(steps.add(steps.sub(magnitude, wide), wide), low=0.0, high=2 * magnitude.high)
+    low = steps.sub(magnitude, high)
+    both = steps.mul(high, low)
+    lost = steps.add(steps.add(steps.sub(steps.mul(high, high), square), both), both)
+    lost = steps.add(lost, steps.mul(low, low))
+    power = _power(steps, steps.sub(steps.number(0), square))
+    power = steps.sub(power, steps.mul(power, lost))
+    inverse = steps.div(steps.number(1), square)
+    top, bottom = (steps.polynomial(inverse, factors) for factors in ERFC_FAR)
+    return steps.mul(power, steps.div(top, steps.mul(magnitude, bottom)))
+
+
+def _erfc(steps: _Steps, x: Packed) -> Packed:
+    inner = steps.between(x, -1, 1)
+    near = steps.add(steps.mul(inner, steps.polynomial(steps.mul(inner, inner), ERFC_NEAR)), steps.number(1))
+    if x.low >= -1 and x.high <= 1:
+        return near
+    magnitude = extreme(steps.packing, steps.op, x, steps.sub(steps.number(0), x), least=False)
+    tail = _tail(steps, steps.between(magnitude, 1, float(MOST_ERFC)))
+    tail = steps.chosen("LESS", x, 0, steps.sub(steps.number(2), tail), tail)
+    return steps.chosen("GREATER", magnitude, 1, tail, near)
+
+
+def _tanh(steps: _Steps, number: Packed) -> Packed:
+    x = steps.between(number, -float(MOST_TANH), float(MOST_TANH))
+    square = steps.mul(x, x)
+    top, bottom = (steps.polynomial(square, factors) for factors in TANH)
+    return steps.div(steps.add(steps.mul(steps.mul(square, x), top), x), bottom)
+
+
+def _gelu(packing: Packing, op: Operator) -> Packed:
+    part, steps = packing.packed(op.inputs[0]), _Steps(packing, plain(op), packing.graph.output(op))
+    if bool_option(op, "approximate"):
+        cube = steps.mul(steps.mul(part, part), part)
+        bent = steps.scaled(float(ROOT_TWO_BY_PI), steps.add(part, steps.scaled(float(CUBIC), cube)))
+        factor = steps.add(steps.number(1), _tanh(steps, bent))
+    else:
+        factor = _erfc(steps, steps.scaled(float(ROOT_HALF), part))
+    made = steps.mul(steps.scaled(0.5, part), factor)
+    high = max(part.high * _MORE, 0.0)
+    return replace(made, low=max(made.low, min(_LEAST, 0.0)), high=min(made.high, high))
+
+
+GELUS: dict[str, Rows] = {"GELU": _gelu}
