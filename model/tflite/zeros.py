@@ -1,9 +1,10 @@
 """Scales of 0, or too small for a normal float32, of tensors and channels of weights that hold nothing but zeros.
 
 TFLite's converter gives them in 16x8 models to the first state of an RNN, to what a FILL makes of it, and to the
-products with it. Every integer there is the zero point, whatever the scale, and so is each product with one. Such a
-tensor gets the least normal scale: kernels that take the larger of two scales take the other one, as before. Filters
-of a pruned network that are all zeros have a scale of 0 there, too, where nothing is added to their sums.
+products with it, which QUANTIZE may rescale. Every integer there is the zero point, whatever the scale, and so is each
+product with one. Such a tensor gets the least normal scale: kernels that take the larger of two scales take the other
+one, as before. Filters of a pruned network that are all zeros have a scale of 0 there, too, where nothing is added to
+their sums.
 """
 
 from dataclasses import replace
@@ -107,6 +108,8 @@ def _makes_zeros(operator: Operator, subgraph: Subgraph, output: int, zeros: set
         position = _MOVES[operator.op]
         return (position < len(inputs) and inputs[position] in zeros and made is not None
                 and made.zero_point == (subgraph.tensors[inputs[position]].zero_point,))
+    if operator.op == "QUANTIZE":
+        return inputs[0] in zeros
     if operator.op not in _PRODUCTS or operator.options.get("fused_activation_function", "NONE") != "NONE":
         return False
     if operator.op == "MUL":
@@ -123,4 +126,4 @@ def _takes_zeros(operator: Operator, index: int, tiny: set[int]) -> bool:
     """Whether an operator computes the same from zeros of any scale, as long as another input has a normal one."""
     if operator.op in ("ADD", "SUB"):
         return not tiny >= set(operator.inputs)
-    return operator.op in (*_PRODUCTS, *_MOVES)
+    return operator.op in (*_PRODUCTS, *_MOVES, "QUANTIZE")

@@ -48,6 +48,20 @@ def test_the_first_step_of_an_rnn_equals_litert(op: str, oracles: Callable[[str]
         np.testing.assert_array_equal(execute(program, inputs).outputs[0], expected[0])
 
 
+def test_zeros_that_are_rescaled_equal_litert(oracles: Callable[[str], Oracle]) -> None:
+    """A product with a constant of 0, to which something of another scale is added."""
+    builder, rng = ModelBuilder("rescaled"), np.random.default_rng(7)
+    x = builder.input((1, 8), "int16", scale=1e-4)
+    product = builder.tensor((1, 8), "int16", scale=TINY)
+    builder.operator("MUL", [x, constant(builder, 0)], [product], {"fused_activation_function": "NONE"})
+    data = builder.build(builder.add("ADD", [builder.add("QUANTIZE", [product], dtype="int16", scale=1.5e-4), x],
+                                     scale=2e-4))
+    model, inputs = parse_model(data, "rescaled"), [rng.integers(-32768, 32768, (1, 8)).astype(np.int16)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    for found in (run(model, inputs), execute(compile_model(model, PRESETS["n8"]).program, inputs)):
+        np.testing.assert_array_equal(found.outputs[0], expected)
+
+
 def test_zeros_have_the_least_normal_scale() -> None:
     builder = ModelBuilder("rnn")
     model = parse_model(builder.build(first_step(builder, "ADD", np.random.default_rng(7))), "rnn", check=False)
