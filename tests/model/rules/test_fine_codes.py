@@ -1,0 +1,81 @@
+"""EQUAL of codes that are all equal: how TensorFlow asks whether a maximum is finite, held against LiteRT."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import ModelError
+from tq_hw.model.rules.propagate import InputShapes
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.model.tflite.writer import write_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
+from tq_hw.sim.oracles import Oracle
+
+#: What the converter gives to what is always 0.
+LEAST = 7.84313708e-09
+
+
+def finite(b: ModelBuilder, op: str = "EQUAL", batch: int = 2, is_given: bool = False) -> tuple[int, ...]:
+    """What `tf.reduce_logsumexp` takes off its numbers: their maximum where that is finite, else 0."""
+    x = b.input((batch, 5, 7), scale=0.0325, zero_point=-8)
+    most = b.add("REDUCE_MAX", [x, b.constant(np.array([2], np.int32))], shape=(batch, 5, 1),
+                 options={"keep_dims": True})
+    apart = b.add("SUB", [most, most], scale=LEAST, zero_point=3)
+    same = b.add(op, [apart, b.constant(np.array(5, np.int8), scale=LEAST / 2, zero_point=0)])
+    zero = b.constant(np.array(-8, np.int8), scale=0.0325, zero_point=-8)
+    chosen = b.add("SELECT_V2", [same, most, zero], shape=(batch, 5, 1))
+    made = b.add("SUB", [x, chosen], scale=0.05, zero_point=100)
+    return (made, apart) if is_given else (made,)
+
+
+@pytest.mark.parametrize("op", ["EQUAL", "NOT_EQUAL"])
+def test_equals_the_engine(op: str, oracles: Callable[[str], Oracle]) -> None:
+    b = ModelBuilder("finite")
+    data = b.build(*finite(b, op))
+    model = parse_model(data, "finite")
+    assert [each.op for each in model.main.operators] == ["REDUCE_MAX", "SELECT_V2", "SUB"]
+    inputs = [np.random.default_rng(0).integers(-128, 128, (2, 5, 7)).astype(np.int8)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    program = compile_model(model, load_config("n8")).program
+    for found in (run(model, inputs).outputs[0], execute(program, inputs).outputs[0]):
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_an_open_batch(batch: int, oracles: Callable[[str], Oracle]) -> None:
+    """The constant broadcasts to whatever size is asked for."""
+    b = ModelBuilder("finite")
+    model = b.model(*finite(b, batch=1))
+    tensors = tuple(tensor if tensor.data is not None else replace(tensor, shape_signature=(-1, *tensor.shape[1:]))
+                    for tensor in model.main.tensors)
+    data = write_model(replace(model, subgraphs=(replace(model.main, tensors=tensors),)))
+    inputs = [np.random.default_rng(0).integers(-128, 128, (batch, 5, 7)).astype(np.int8)]
+    found = run(parse_model(data, "finite", shapes=InputShapes(batch)), inputs).outputs[0]
+    np.testing.assert_array_equal(found, oracles("litert-ref").run(data, inputs)[0], strict=True)
+
+
+def given(b: ModelBuilder) -> tuple[int, ...]:
+    """The caller gets the difference."""
+    return finite(b, is_given=True)
+
+
+def coarse(b: ModelBuilder) -> tuple[int, ...]:
+    """The codes differ in EQUAL."""
+    x = b.input((2, 5), scale=6.0, zero_point=-8)
+    apart = b.add("SUB", [x, x], scale=2.0**-18, zero_point=3)
+    same = b.add("EQUAL", [apart, b.constant(np.array(5, np.int8), scale=LEAST, zero_point=0)])
+    return (b.add("SELECT_V2", [same, x, x], shape=(2, 5)),)
+
+
+@pytest.mark.parametrize("build", [given, coarse])
+def test_a_difference_that_matters_has_no_result(build: Callable[[ModelBuilder], tuple[int, ...]]) -> None:
+    b = ModelBuilder("finite")
+    data = b.build(*build(b))
+    with pytest.raises(ModelError, match="LiteRT's result is undefined else"):
+        parse_model(data, "finite")
