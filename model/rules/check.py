@@ -163,12 +163,16 @@ def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: 
             raise node.error(f"{side} {position} is missing")
 
 
+def _offer(node: Node) -> str:
+    """Say what can be done with float32 beside int8, which an exporter has left so."""
+    is_left = any(each.dtype == "int8" and each.data is None for each in node.tensors)
+    return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
+
+
 def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     where = f"{where}, tensor {tensor.index} {tensor.name[:60]!r},"
     if tensor.dtype not in KINDS[kind]:
-        # What is float32 beside int8 an exporter has left so.
-        is_left = tensor.dtype == "float32" and any(each.dtype == "int8" and each.data is None for each in node.tensors)
-        offer = ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
+        offer = _offer(node) if tensor.dtype == "float32" else ""
         advice = "" if tensor.dtype in _NUMBERS else "; quantize the whole model to int8"
         raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}", offer)
     quantization = tensor.quantization
@@ -179,7 +183,7 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     if len(quantization.scale) != 1:
         if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
             raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, which an operator left in "
-                                   "float32 reads; quantize the whole model to int8")
+                                   "float32 reads; quantize the whole model to int8", _offer(node))
         why = (f"an operand of {node.operator.op} has one there, constant or not" if tensor.data is not None else
                "an activation has one: per-axis scales are for constant weights")
         raise node.error(f"{where} has {len(quantization.scale)} scales, {why}")

@@ -27,9 +27,9 @@ class Node:
         """Return the error for a rule that the operator breaks; the caller raises it."""
         return ModelError(f"{self.place}: {rule}", offer)
 
-    def unsupported(self, rule: str) -> UnsupportedError:
+    def unsupported(self, rule: str, offer: str = "") -> UnsupportedError:
         """Return the error for something legal that is not supported; the caller raises it."""
-        return UnsupportedError(f"{self.place}: {rule}")
+        return UnsupportedError(f"{self.place}: {rule}", offer=offer)
 
     def optional(self, position: int) -> Tensor | None:
         """Return an input, or None when it is absent."""

@@ -398,3 +398,7 @@ def test_weights_of_an_operator_in_float32_are_named():
     with pytest.raises(UnsupportedError, match="operator 0 DEQUANTIZE: input 0, tensor 0 'w', is weights of 2 scales, "
                        "which an operator left in float32 reads; quantize the whole model to int8$"):
         check_model(builder.model(builder.add("DEQUANTIZE", [weights])))
+    builder.input((2, 3), scale=0.1)
+    with pytest.raises(UnsupportedError, match="quantize the whole model to int8, or leave the operator to LiteRT on "
+                       "the host by `tq-hw compile --partition`$"):
+        check_model(builder.model(builder.add("DEQUANTIZE", [weights])))
