@@ -63,7 +63,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   int8, and functions of int16 that rise or fall with its codes. Where all comes of one tensor they are a table, and so
   is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, or of
   int32 where more than 256 different numbers can come of codes and constants. TOPK_V2 of what a DEQUANTIZE makes of
-  int8, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of what comes of one tensor are a table.
+  int8 or int16, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of what comes of one tensor are a
+  table.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
   and int64, and ADD_N of int32 and float32, become additions. IF and WHILE are taken where constants decide them. In no
   other way are taken, but for float32:

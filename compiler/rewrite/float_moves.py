@@ -107,7 +107,7 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
 def dequantize_after_top(graph: Subject, op: Operator) -> Rewrite | None:
     """The largest of what DEQUANTIZE makes are those of its codes: different codes are different numbers."""
     before = graph.maker(op.inputs[0])
-    if before is None or before.op != "DEQUANTIZE" or graph.input(before).dtype != "int8":
+    if before is None or before.op != "DEQUANTIZE" or graph.input(before).dtype not in _CODES:
         return None
     codes = graph.add_tensor(graph.input(before), graph.output(op).shape)
     return Rewrite([op], [changed(op, inputs=(before.inputs[0], *op.inputs[1:]), outputs=(codes, *op.outputs[1:])),

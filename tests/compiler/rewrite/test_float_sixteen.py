@@ -63,3 +63,17 @@ def test_equals_litert(build: Callable[[ModelBuilder], int], left: list[str], li
     np.testing.assert_array_equal(run(model, inputs).outputs[0], expected, strict=True)
     found = execute(compile_model(model, load_config("n16")).program, inputs).outputs[0]
     np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_largest(litert: Oracle) -> None:
+    """As the converter leaves TOPK_V2 in 16x8 models; of equal numbers the first ones."""
+    b = ModelBuilder("largest")
+    x = b.add("DEQUANTIZE", [b.input((3, 40), "int16", scale=3e-4)])
+    data = b.build(*b.add_many("TOPK_V2", [x, b.constant(np.array(5, np.int32))], 2))
+    model = parse_model(data, "largest")
+    assert [op.op for op in rewrite(model.main, LIBRARY).operators] == ["TOPK_V2", "DEQUANTIZE"]
+    inputs = [np.random.default_rng(0).integers(-9, 9, (3, 40)).astype(np.int16) * np.int16(3000)]
+    found = execute(compile_model(model, load_config("n16")).program, inputs).outputs
+    for ours, golden, theirs in zip(found, run(model, inputs).outputs, litert.run(data, inputs), strict=True):
+        np.testing.assert_array_equal(ours, theirs, strict=True)
+        np.testing.assert_array_equal(golden, theirs, strict=True)
