@@ -1,4 +1,7 @@
-"""What the rules of operators say of a model that they refuse."""
+"""Models that are changed in one place, and what the rules of operators say of those that they refuse."""
+
+import dataclasses
+from typing import Any
 
 import pytest
 
@@ -14,3 +17,18 @@ def message_of(model: Model, error: type[TqError] = ModelError) -> str:
     prefix = f"m.tflite: subgraph 0, operator 0 {model.main.operators[0].op}: "
     assert str(caught.value).startswith(prefix)
     return str(caught.value)[len(prefix):]
+
+
+def edit_tensor(model: Model, index: int, **changes: Any) -> Model:
+    tensors = list(model.main.tensors)
+    tensors[index] = dataclasses.replace(tensors[index], **changes)
+    return Model(model.name, (dataclasses.replace(model.main, tensors=tuple(tensors)),))
+
+
+def edit_operator(model: Model, **changes: Any) -> Model:
+    operator = dataclasses.replace(model.main.operators[0], **changes)
+    return Model(model.name, (dataclasses.replace(model.main, operators=(operator,)),))
+
+
+def options(model: Model, **changes: Any) -> Model:
+    return edit_operator(model, options=dict(model.main.operators[0].options) | changes)
