@@ -15,6 +15,8 @@ __all__ = ["WriteChannel"]
 
 #: Bursts that may be open.
 _WRITE_LIMIT = 16
+#: As many of them as a skid buffer holds.
+_AHEAD = 2
 
 
 class WriteChannel(wiring.Component):
@@ -59,7 +61,10 @@ class WriteChannel(wiring.Component):
         bus = self.bus
         m.submodules.address = address = SkidBuffer(BurstLayout())
         m.submodules.data = beats = SkidBuffer(WriteBeatLayout(self._config))
-        m.submodules.flags = flags = Queue(1, _WRITE_LIMIT)
+        # Whether a burst is marked `last`, from small RAM into a register: who is told of an answer lies far off.
+        m.submodules.flags = flags = Queue(1, _WRITE_LIMIT - _AHEAD)
+        m.submodules.oldest = oldest = SkidBuffer(1)
+        wiring.connect(m, flags.o, oldest.i)
 
         started = Signal()
         m.d.comb += [
@@ -91,8 +96,8 @@ class WriteChannel(wiring.Component):
         came_wrong = Signal()
         m.d.sync += [came.eq(bus.bvalid), came_wrong.eq(bus.bresp[1])]
         m.d.comb += [
-            flags.o.ready.eq(came), self.answered.eq(came & flags.o.valid & flags.o.payload),
-            self.error.eq(came & came_wrong), self.idle.eq(~Cat(started, flags.o.valid).any()),
+            oldest.o.ready.eq(came), self.answered.eq(came & oldest.o.valid & oldest.o.payload),
+            self.error.eq(came & came_wrong), self.idle.eq(~Cat(started, flags.o.valid, oldest.o.valid).any()),
         ]
         m.d.sync += self.moved.eq(bus.bvalid | address.o.valid & bus.awready | beats.o.valid & bus.wready)
         return m
