@@ -1,6 +1,7 @@
 """The reduction of a chunk to one value: a tree over the lanes of a beat, then a running result over the beats."""
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
@@ -29,6 +30,13 @@ class ReduceLayout(data.StructLayout):
     def __init__(self, config: Config, word_bits: int) -> None:
         super().__init__({"first": 1, "last": 1, "kind": 2, "lanes": range(config.block + 1),
                           "position": range(config.beats_per_word), "word": word_bits})
+
+
+class _Part(NamedTuple):
+    """A word that is reduced; whether it takes part: else it is 0."""
+
+    value: Value
+    is_in: Value
 
 
 class ReduceUnit(wiring.Component):
@@ -60,79 +68,63 @@ class ReduceUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Replace lanes that take no part by the neutral value, reduce level by level, then over time.
+        """Leave out lanes that take no part, reduce level by level, then over time.
 
-        A minimum is a maximum of complements. What a node subtracts comes to it as a complement, that of its second
-        part, so that it has only to add; of the sum and the greater part, the one that is not wanted is 0.
+        A part that is left out is 0, and a flag beside it says so. Of a sum and the part that is kept, the one that is
+        not wanted is 0.
         """
         m = Module()
         lanes = self._config.requantize_lanes
-        kind = self.beat.kind
-        compares = kind != Reduce.SUM
-        level: list[Value] = []
+        level: list[_Part] = []
         for lane in range(lanes):
-            value = Signal(32, name=f"part{lane}", reset_less=True)
-            channel = multiple(self.beat.position, lanes) + lane
-            complement = (kind == Reduce.MIN) ^ (compares & lane % 2)
-            least = Cat((compares & lane % 2).replicate(31), compares & (lane + 1) % 2)
-            m.d.sync += value.eq(Mux(channel < self.beat.lanes, self.x[lane] ^ complement.replicate(32), least))
-            level.append(value)
+            value, is_in = Signal(32, name=f"part{lane}", reset_less=True), Signal(name=f"in{lane}", reset_less=True)
+            takes_part = multiple(self.beat.position, lanes) + lane < self.beat.lanes
+            m.d.sync += [value.eq(Mux(takes_part, self.x[lane], 0)), is_in.eq(takes_part)]
+            level.append(_Part(value, is_in))
 
         beat: Any = delayed(m, self.beat, 1, "beat")
         valid: Any = delayed(m, self.valid, 1, "valid", control=True)
         depth = 0
         while len(level) > 1:
-            above: list[Value] = []
-            later = delayed(m, beat, 1, f"beat{depth}")
-            for i in range(0, len(level), 2):
-                second = level[i + 1] if i + 1 < len(level) else None
-                above.append(self._node(m, beat.kind, level[i], second, f"{depth}_{i}", i // 2 % 2 == 1))
-            level = above
-            beat = delayed(m, later, 1, f"beat_late{depth}")
+            level = [self._node(m, beat.kind, level[i:i + 2], f"{depth}_{i}") for i in range(0, len(level), 2)]
+            beat = delayed(m, beat, REDUCE_LEVEL_CYCLES, f"beat{depth}")
             valid = delayed(m, valid, REDUCE_LEVEL_CYCLES, f"valid{depth}", control=True)
             depth += 1
 
-        # The first one meets nothing: the sum with 0, or itself.
-        compares = beat.kind != Reduce.SUM
-        so_far, complemented = Signal(signed(32), reset_less=True), Signal(reset_less=True)
-        other = so_far.as_unsigned() ^ compares.replicate(32)
-        total = Signal(signed(33))
-        m.d.comb += total.eq(self._added(level[0], Mux(beat.first, 0, other), compares))
-        stays = compares & ~beat.first & total[32]
-        with m.If(valid):
-            m.d.sync += [so_far.eq(Mux(stays, so_far, Mux(compares, level[0], total[:32]))),
-                         complemented.eq(beat.kind == Reduce.MIN)]
-        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word),
-                     self.result.eq(so_far ^ complemented.replicate(32))]
+        # The first beat meets nothing. Channel 0 is in it: it always has a part.
+        part, compares, first = level[0], beat.kind != Reduce.SUM, beat.first
+        so_far = Signal(32, reset_less=True)
+        added = _added(part.value, Mux(first, 0, so_far ^ compares.replicate(32)), compares)
+        takes = first | part.is_in & (added[32] ^ (beat.kind == Reduce.MAX))
+        with m.If(valid & (takes | ~compares)):
+            m.d.sync += so_far.eq(Mux(compares, part.value, added[:32]))
+        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word), self.result.eq(so_far)]
         m.d.sync += self.done.eq(self.ends)
         return m
 
-    def _node(self, m: Module, kind: Value, x: Value, y: Value | None, name: str, complements: bool) -> Value:
-        """Return the sum or the greater one of x and of what y is the complement of, two cycles later.
-
-        Where parts are compared and this one is to be subtracted next, it is the complement of that.
-        """
+    @staticmethod
+    def _node(m: Module, kind: Value, parts: Sequence[_Part], name: str) -> _Part:
+        """Return the sum, the greater or the lesser one of two parts, two cycles later; one part passes."""
+        if len(parts) == 1:
+            return _Part(delayed(m, parts[0].value, REDUCE_LEVEL_CYCLES, f"x{name}"),
+                         delayed(m, parts[0].is_in, REDUCE_LEVEL_CYCLES, f"in_x{name}"))
+        x, y = parts
         compares = kind != Reduce.SUM
         value = Signal(32, name=f"level{name}", reset_less=True)
-        if y is None:
-            late = delayed(m, x, 1, f"x{name}")
-            m.d.sync += value.eq(late ^ delayed(m, compares & complements, 1, f"complements{name}").replicate(32))
-            return value
-        total = Signal(32, name=f"total{name}", reset_less=True)
-        less = Signal(name=f"less{name}", reset_less=True)
-        late_x, late_y = (Signal(32, name=f"{of}{name}", reset_less=True) for of in "xy")
-        added = self._added(x, y, compares)
-        # Both of the late parts count as 0 in a sum, by what their registers are reset or set to.
-        none = (1 << 32) - 1 if complements else 0
+        total, late_x, late_y = (Signal(32, name=f"{of}{name}", reset_less=True) for of in ("total", "x", "y"))
+        less, if_less, if_not = (Signal(name=f"{of}{name}", reset_less=True) for of in ("less", "if_less", "if_not"))
+        added = _added(x.value, y.value ^ compares.replicate(32), compares)
         m.d.sync += [
-            total.eq(Mux(compares, 0, added[:32])), less.eq(added[32]),
-            late_x.eq(Mux(compares, x, none)), late_y.eq(Mux(compares, y, ~none)),
+            total.eq(Mux(compares, 0, added[:32])), late_x.eq(Mux(compares, x.value, 0)),
+            late_y.eq(Mux(compares, y.value, 0)), less.eq(added[32]),
+            # Whether y is kept where x is less, and where it is not.
+            if_less.eq(y.is_in & (~x.is_in | (kind == Reduce.MAX))),
+            if_not.eq(y.is_in & (~x.is_in | (kind == Reduce.MIN))),
+            value.eq(total | Mux(Mux(less, if_less, if_not), late_y, late_x)),
         ]
-        greater = Mux(less, ~late_y, late_x)
-        m.d.sync += value.eq(total | (~greater if complements else greater))
-        return value
+        return _Part(value, delayed(m, x.is_in | y.is_in, REDUCE_LEVEL_CYCLES, f"in{name}"))
 
-    @staticmethod
-    def _added(x: Value, y: Value, carry: Value) -> Value:
-        """Return x + y + carry of signed words, 33 bits. The carry goes in below."""
-        return (Cat(Const(1, 1), x).as_signed() + Cat(carry, y).as_signed())[1:34]
+
+def _added(x: Value, y: Value, carry: Value) -> Value:
+    """Return x + y + carry of signed words, 33 bits. The carry goes in below."""
+    return (Cat(Const(1, 1), x).as_signed() + Cat(carry, y).as_signed())[1:34]
