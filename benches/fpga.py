@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import json
 import sys
 import tempfile
@@ -24,8 +25,9 @@ from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
-from tq_hw.boards.build import floorplan
+from tq_hw.boards.build import block_registers, carry_inputs, floorplan, lut_functions
 from tq_hw.boards.build.block_registers import absorb_registers
+from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing, read_json
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.tools import run_tool
@@ -105,7 +107,8 @@ class FpgaResult:
 def sources_hash() -> str:
     """Return a hash of all that the hardware is made from, tools too; MissingToolError when one is not installed."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    digest.update(Path(floorplan.__file__).read_bytes())
+    for module in (block_registers, carry_inputs, floorplan, lut_functions):
+        digest.update(inspect.getsource(module).encode())
     for package in ("tq_hw.hdl", "tq_hw.isa"):
         spec = importlib.util.find_spec(package)
         assert spec is not None and spec.submodule_search_locations is not None
@@ -141,6 +144,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
                                                    "design.json; tee -q -o stat.json stat -json"], folder)
         resources = count_cells(read_json(folder / "stat.json"), "ecp5")
         absorb_registers(folder / "design.json")
+        resources["luts"] -= pack_carry_inputs(folder / "design.json")
         place_blocks(folder / "design.json", DEVICE)
 
         say(f"{design}: place and route")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tq_hw.boards.build.block_registers import absorb_registers
+from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 from tq_hw.boards.build.dram_core import DramCore, core_description, generate_core
 from tq_hw.boards.build.ecp5_scripts import ecp5_scripts
 from tq_hw.boards.build.fasm_check import check_frames
@@ -165,6 +166,7 @@ def _synthesize(steps: Steps, board: Board, memory: Memory, image: bytes, seed: 
         (steps.folder / _STAT).unlink()
         if board.toolchain is Toolchain.ECP5:
             absorb_registers(steps.folder / f"{TOP}.json")
+            resources["luts"] -= pack_carry_inputs(steps.folder / f"{TOP}.json")
             place_blocks(steps.folder / f"{TOP}.json", board.device.name)
     return resources, commands
 

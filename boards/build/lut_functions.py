@@ -1,0 +1,75 @@
+"""Functions of few nets as tables of bits: what a LUT4 computes, and what it computes behind others."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+__all__ = ["PINS", "Function", "Net", "lut_function", "of_pins", "substituted", "value_at", "without_idle"]
+
+#: A net of a netlist that Yosys wrote as JSON: its number, or a constant "0", "1", "x".
+Net = Any
+#: The inputs of a LUT4, the least significant bit of its table's index first.
+PINS = ("A", "B", "C", "D")
+
+
+class Function(NamedTuple):
+    """A function of nets: bit i of `table` is its value where net k is bit k of i. Nets are no constants, each once."""
+
+    nets: tuple[Net, ...]
+    table: int
+
+
+def is_constant(net: Net) -> bool:
+    """Return whether a net is a constant; "x", which nothing reads, counts as 0."""
+    return isinstance(net, str)
+
+
+def value_at(function: Function, values: Mapping[Net, int]) -> int:
+    """Return the function's value for these values of its nets."""
+    return function.table >> sum(values[net] << bit for bit, net in enumerate(function.nets)) & 1
+
+
+def of_pins(nets: Sequence[Net], table: int) -> Function:
+    """Return the function of a table whose index bits are these nets: constants and repetitions are left out."""
+    distinct = tuple(dict.fromkeys(net for net in nets if not is_constant(net)))
+    place = {net: bit for bit, net in enumerate(distinct)}
+    result = 0
+    for index in range(1 << len(distinct)):
+        pins = sum((int(net == "1") if is_constant(net) else index >> place[net] & 1) << bit
+                   for bit, net in enumerate(nets))
+        result |= (table >> pins & 1) << index
+    return Function(distinct, result)
+
+
+def lut_function(cell: Mapping[str, Any]) -> Function:
+    """Return what a LUT4 computes, of the nets on which it depends."""
+    pins = cell["connections"]
+    nets = [pins[pin][0] if pins.get(pin) else "0" for pin in PINS]
+    return without_idle(of_pins(nets, int(cell["parameters"]["INIT"], 2)))
+
+
+def substituted(function: Function, net: Net, inner: Function) -> Function:
+    """Return the function with `inner` in the place of a net; nets on which it does not depend may be among its own."""
+    nets = tuple(dict.fromkeys((*(each for each in function.nets if each != net), *inner.nets)))
+    table = 0
+    for index in range(1 << len(nets)):
+        values = {each: index >> bit & 1 for bit, each in enumerate(nets)}
+        values[net] = value_at(inner, values)
+        table |= value_at(function, values) << index
+    return Function(nets, table)
+
+
+def without_idle(function: Function) -> Function:
+    """Return the function of those nets alone on which it depends."""
+    nets, table = function
+    bit = 0
+    while bit < len(nets):
+        low = sum((table >> index & 1) << index for index in range(1 << len(nets)) if not index >> bit & 1)
+        high = sum((table >> (index | 1 << bit) & 1) << index for index in range(1 << len(nets))
+                   if not index >> bit & 1)
+        if low != high:
+            bit += 1
+            continue
+        kept = [index for index in range(1 << len(nets)) if not index >> bit & 1]
+        table = sum((table >> index & 1) << place for place, index in enumerate(kept))
+        nets = nets[:bit] + nets[bit + 1:]
+    return Function(nets, table)

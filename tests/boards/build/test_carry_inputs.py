@@ -1,0 +1,158 @@
+"""Which LUTs go into carry cells, and that sum and carry are the same, in netlists written here."""
+
+import json
+import random
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tq_hw.boards.build.carry_inputs import pack_carry_inputs
+
+#: What Yosys writes for an adder's bit: A ^ B ^ C with D at 1, and A as the carry.
+ADDER = 0x96AA
+PINS = "ABCD"
+SUM, CARRY_IN = 900, 901
+
+
+def table_of(function: Any, inputs: int = 4) -> int:
+    """Return the table of a LUT4 that computes this of its first inputs."""
+    return sum(int(bool(function(*(index >> bit & 1 for bit in range(inputs))))) << index for index in range(16))
+
+
+def lut(out: int, table: int, *nets: Any) -> dict[str, Any]:
+    pins = dict(zip(PINS, [*nets, *["0"] * (4 - len(nets))], strict=True))
+    return {"type": "LUT4", "parameters": {"INIT": f"{table:016b}"},
+            "connections": {pin: [net] for pin, net in pins.items()} | {"Z": [out]},
+            "port_directions": dict.fromkeys(PINS, "input") | {"Z": "output"}}
+
+
+def carry(*halves: tuple[Any, ...], tables: tuple[int, int] = (ADDER, ADDER)) -> dict[str, Any]:
+    """Return a CCU2C of two halves with these inputs."""
+    pins = {f"{pin}{number}": [net] for number, nets in enumerate(halves)
+            for pin, net in zip(PINS, nets, strict=True)}
+    outputs = {"S0": [SUM], "S1": [SUM + 2], "COUT": [SUM + 3]}
+    return {"type": "CCU2C", "connections": {"CIN": [CARRY_IN], **pins, **outputs},
+            "parameters": {"INIT0": f"{tables[0]:016b}", "INIT1": f"{tables[1]:016b}", "INJECT1_0": "NO",
+                           "INJECT1_1": "NO"},
+            "port_directions": dict.fromkeys(["CIN", *pins], "input") | dict.fromkeys(outputs, "output")}
+
+
+def write(tmp_path: Path, cells: dict[str, Any], ports: dict[str, Any] | None = None) -> Path:
+    file = tmp_path / "top.json"
+    file.write_text(json.dumps({"modules": {"top": {"ports": ports or {}, "cells": cells}, "box": {}}}),
+                    encoding="utf-8")
+    return file
+
+
+def cells_of(file: Path) -> Any:
+    return json.loads(file.read_text(encoding="utf-8"))["modules"]["top"]["cells"]
+
+
+def evaluated(cells: dict[str, Any], nets: dict[Any, int]) -> dict[str, tuple[int, int, int]]:
+    """Return sums and carry of each carry cell for values of the nets that no LUT drives.
+
+    As Lattice and Yosys' model of the cell have it: a LUT4 whose first four bits are those of a LUT2, too.
+    """
+    values = {"0": 0, "1": 1, "x": 0} | nets
+    waiting = [cell for cell in cells.values() if cell["type"] == "LUT4"]
+    while waiting:
+        ready = [cell for cell in waiting if all(cell["connections"][pin][0] in values for pin in PINS)]
+        assert ready
+        for cell in ready:
+            at = sum(values[cell["connections"][pin][0]] << bit for bit, pin in enumerate(PINS))
+            values[cell["connections"]["Z"][0]] = int(cell["parameters"]["INIT"], 2) >> at & 1
+        waiting = [cell for cell in waiting if cell not in ready]
+    found = {}
+    for name, cell in cells.items():
+        if cell["type"] != "CCU2C":
+            continue
+        going, sums = values[cell["connections"]["CIN"][0]], []
+        for half in "01":
+            table = int(cell["parameters"][f"INIT{half}"], 2)
+            at = sum(values[cell["connections"][f"{pin}{half}"][0]] << bit for bit, pin in enumerate(PINS))
+            goes_on = table >> at & 1
+            sums.append(goes_on ^ going)
+            going = going if goes_on else table >> (at & 3) & 1
+        found[name] = (sums[0], sums[1], going)
+    return found
+
+
+def check(tmp_path: Path, cells: dict[str, Any], gone: int) -> Any:
+    """Pack; hold the number of LUTs that went, and what the cells compute for all values of what feeds them."""
+    file = write(tmp_path, cells)
+    assert pack_carry_inputs(file) == gone
+    packed = cells_of(file)
+    assert len(packed) == len(cells) - gone
+    driven = {cell["connections"]["Z"][0] for cell in cells.values() if cell["type"] == "LUT4"}
+    free = sorted({nets[0] for cell in cells.values() for pin, nets in cell["connections"].items()
+                   if cell["port_directions"][pin] == "input" and not isinstance(nets[0], str)} - driven)
+    for values in product((0, 1), repeat=len(free)):
+        nets = dict(zip(free, values, strict=True))
+        assert evaluated(packed, nets) == evaluated(cells, nets)
+    return packed
+
+
+IDLE = ("0", "0", "0", "1")
+CHOICE = table_of(lambda a, b, s: b if s else a, 3)
+
+
+@pytest.mark.parametrize(("table", "nets", "gone"), [
+    (CHOICE, (10, 11, 12), 1), (table_of(lambda a, b: a and b, 2), (10, 11), 1),
+    (table_of(lambda a, b: a or b, 2), (10, 11), 1), (table_of(lambda a, b, s: a if s else not b, 3), (10, 11, 12), 0),
+    (table_of(lambda a: not a, 1), (10,), 1), (table_of(lambda a, b, s: (a ^ b) and s, 3), (10, 11, 12), 1),
+    # Of these the carry would have to be known where both inputs that it does not see are 0.
+    (table_of(lambda a, b, s: not (a or b or s), 3), (10, 11, 12), 0),
+    (table_of(lambda a, b, s: a ^ b ^ s ^ 1, 3), (10, 11, 12), 0),
+    # Five inputs in all.
+    (table_of(lambda a, b, c, d: a ^ b ^ c ^ d), (10, 11, 12, 13), 0),
+], ids=["choice", "and", "or", "half inverted", "not", "masked", "nor", "parity", "wide"])
+@pytest.mark.parametrize("pin", [0, 1])
+def test_a_function_before_an_adder(table: int, nets: tuple[int, ...], gone: int, pin: int, tmp_path: Path) -> None:
+    inputs: list[Any] = [20, 21, "0", "1"]
+    inputs[pin] = 30
+    packed = check(tmp_path, {"lut": lut(30, table, *nets), "carry": carry(tuple(inputs), IDLE)}, gone)
+    assert ("lut" in packed) == (not gone)
+    assert packed["carry"]["connections"]["CIN"] == [CARRY_IN]
+
+
+def test_both_parts_and_what_is_before_them(tmp_path: Path) -> None:
+    """A LUT that another one read goes in after that one; one that two halves read goes into both."""
+    both = table_of(lambda a, b: a and b, 2)
+    check(tmp_path, {"first": lut(30, both, 10, 11), "second": lut(31, both, 30, 12), "shared": lut(32, both, 10, 13),
+                     "carry": carry((31, 20, "0", "1"), (32, 21, "0", "1")),
+                     "other": carry((22, 32, "0", "1"), IDLE)}, 3)
+    check(tmp_path, {"one": lut(30, both, 10, 12), "two": lut(31, both, 11, 12),
+                     "carry": carry((30, 31, "0", "1"), IDLE)}, 2)
+
+
+def test_what_something_else_reads_stays(tmp_path: Path) -> None:
+    table = table_of(lambda a, b: a and b, 2)
+    cells = {"lut": lut(30, table, 10, 11), "carry": carry((30, 20, "0", "1"), IDLE)}
+    for extra in ({"reader": lut(40, table, 30, 12)}, {"carries": carry(IDLE, IDLE)}):
+        if "carries" in extra:
+            extra["carries"]["connections"]["CIN"] = [30]
+        file = write(tmp_path, cells | extra)
+        before = file.read_text(encoding="utf-8")
+        assert pack_carry_inputs(file) == 0 and file.read_text(encoding="utf-8") == before
+    file = write(tmp_path, cells, {"out": {"direction": "output", "bits": [30]}})
+    assert pack_carry_inputs(file) == 0
+
+
+@pytest.mark.parametrize("seed", range(300))
+def test_random_cells(seed: int, tmp_path: Path) -> None:
+    """Tables of any sort in the halves, too: what Yosys never writes."""
+    rng = random.Random(seed)
+    nets = [10, 11, 12, 13, "0", "1", "x"]
+    cells: dict[str, Any] = {}
+    for number in range(rng.randint(1, 4)):
+        inputs = rng.choices([*nets, *range(30, 30 + number)], k=rng.randint(1, 4))
+        cells[f"lut{number}"] = lut(30 + number, rng.getrandbits(16), *inputs)
+    halves = [tuple(rng.choices([*nets[:3], *range(30, 30 + len(cells))], k=2)) + rng.choice(
+        [("0", "1"), ("0", "1"), (14, "1"), (14, 15)]) for _ in range(2)]
+    tables = tuple(rng.choice((ADDER, ADDER, rng.getrandbits(16))) for _ in range(2))
+    cells["carry"] = carry(*halves, tables=(tables[0], tables[1]))
+    file = write(tmp_path, cells)
+    gone = pack_carry_inputs(file)
+    check(tmp_path, cells, gone)
