@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -11,7 +11,7 @@ from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import ALU_CYCLES
 from tq_hw.isa.uop import Alu
 
-__all__ = ["AluFlags", "LaneAlu", "alu_flags"]
+__all__ = ["AluFlags", "LaneAlu", "a_inverted", "alu_flags"]
 
 
 def _codes(*choices: Alu) -> tuple[int, ...]:
@@ -20,26 +20,36 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
 
 #: What each stage needs to know of the operation, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
-    {"pair": _codes(Alu.PAIR_DIFFERENCE), "adds": _codes(Alu.ADD), "carry": tuple(
-        int(alu) for alu in Alu if alu not in (Alu.ADD, Alu.PAIR_DIFFERENCE)),
-     "counts_bits": _codes(Alu.CLZ)},
-    {"takes_a": _codes(Alu.PASS, Alu.SHL, Alu.SHL_SATURATE, Alu.SAR, Alu.AND), "takes_b": _codes(Alu.AND),
-     "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN), "takes_negative": _codes(Alu.SELECT_NEGATIVE),
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "counts_bits": _codes(Alu.CLZ)},
+    {"takes_both": _codes(Alu.AND), "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN),
+     "takes_negative": _codes(Alu.SELECT_NEGATIVE),
      "takes": _codes(Alu.PASS, Alu.SHL, Alu.SHL_SATURATE, Alu.SAR, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
      "less": _codes(Alu.LESS, Alu.LESS_EQUAL),
      "total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE)},
-    {"pair": _codes(Alu.PAIR_DIFFERENCE), "left": _codes(Alu.SHL, Alu.SHL_SATURATE), "right": _codes(Alu.SAR),
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "subtracts": _codes(Alu.SUB),
+     "left": _codes(Alu.SHL, Alu.SHL_SATURATE), "right": _codes(Alu.SAR),
      "saturates": _codes(Alu.SHL_SATURATE), "zeros": _codes(Alu.CLZ),
      "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
      "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
 )
 #: Flags of one stage of the ALU, each as long as its operation is at that stage.
 AluFlags: tuple[data.StructLayout, ...] = tuple(data.StructLayout(dict.fromkeys(flags, 1)) for flags in _FLAGS)
+#: Operations that subtract a from b, or look at the difference's sign.
+_SUBTRACTING = _codes(Alu.SUB, Alu.MAX, Alu.MIN, Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL)
 
 
 def alu_flags(operation: Value) -> list[Value]:
     """Return the values of `AluFlags` of an `isa.uop.Alu`, stage by stage."""
     return [Cat(operation.matches(*codes) for codes in flags.values()) for flags in _FLAGS]
+
+
+def a_inverted(operation: Value) -> Value:
+    """Return whether an `isa.uop.Alu` takes the complement of a: in lanes of even numbers, and of odd ones.
+
+    Of a pair's two lanes one subtracts its own operand, the other has its partner's to subtract.
+    """
+    subtracts = operation.matches(*_SUBTRACTING)
+    return Cat(subtracts | operation.matches(*_codes(Alu.PAIR_DIFFERENCE)), subtracts)
 
 
 def _leading_copies(same: Value) -> tuple[Value, Value]:
@@ -61,15 +71,20 @@ def _byte_copies(same: Value) -> Value:
 class LaneAlu(wiring.Component):
     """Compute all of `isa.uop.Alu` on int32 operands, but for the shifts themselves: `FirstShift` comes next.
 
-    One adder serves sums, differences and comparisons; the count of leading zeros also tells whether a left shift
-    overflows.
+    One adder serves sums, differences and comparisons: what is subtracted comes as its complement, since the choice
+    between b and the partner's operand, not a complement too, fits into an adder's cells. With complements the adder
+    has b - a - 1, whose complement is a - b. The count of leading zeros also tells whether a left shift overflows.
 
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
 
+    Parameters
+    ----------
+    odd : whether the lane's number is odd
+
     Members
     -------
-    a, b : In(signed(32))
-    partner : In(signed(32)), operand a of lane l ^ 1
+    a : In(signed(32)), its complement where `a_inverted` says so; b : In(signed(32))
+    partner : In(signed(32)), a of lane l ^ 1
     flags0, flags1, flags2 : In(AluFlags), with the operands and one and two cycles after them
     shift : In(5), with flags2: a left shift that follows
     x : Out(signed(32)); by : Out(signed(7)), clear : Out(5), with it: what FirstShift has to do with x
@@ -88,7 +103,8 @@ class LaneAlu(wiring.Component):
     by: Signal
     clear: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, *, odd: bool = False) -> None:
+        self._odd = odd
         super().__init__({
             "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)),
             **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)}, "shift": In(5),
@@ -99,23 +115,23 @@ class LaneAlu(wiring.Component):
         """Three stages: add and count; compare and choose; put together."""
         m = Module()
         flags0, flags1, flags2 = self.flags0, self.flags1, self.flags2
-        # 33 bits, so that the top bit of a difference is "a < b". The partner's difference is -1 - (a - partner - 1).
+        # 33 bits, so that the top bit of b - a - 1 is "b <= a". The partner's difference is partner + ~a + 1 in an even
+        # lane, and the complement of a + ~partner in an odd one.
         total = Signal(33, reset_less=True)
-        subtrahend = Mux(flags0.pair, self.partner, self.b)
-        second = Cat(subtrahend, subtrahend[31]) ^ (~flags0.adds).replicate(33)
-        m.d.sync += total.eq(self.a + second.as_signed() + flags0.carry)
+        carry = Const(0, 1) if self._odd else flags0.pair
+        m.d.sync += total.eq(self.a + Mux(flags0.pair, self.partner, self.b) + carry)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
 
         # One of the operands, both of them ANDed, or 0.
         chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
         less, equal = Signal(reset_less=True), Signal(reset_less=True)
-        takes_b = (Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_negative & a1[31]
-                   | flags1.takes_b)
-        takes_a = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & ~a1[31]
-                   | flags1.takes_a)
+        other = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & a1[31]
+                 | flags1.takes_both)
+        mixed = Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_both
+        # What is compared is the complement of a.
         m.d.sync += [
-            less.eq(total[32] & flags1.less), equal.eq(~total.any()), total2.eq(total),
-            chosen.eq((a1 | (~takes_a).replicate(32)) & (b1 | (~takes_b).replicate(32))),
+            less.eq(~total[32] & flags1.less), equal.eq(total.all()), total2.eq(total),
+            chosen.eq(Mux(mixed, Mux(other, a1 & b1, ~a1), Mux(other, b1, a1))),
         ]
         with m.If(~flags1.takes):
             m.d.sync += chosen.eq(0)
@@ -130,7 +146,8 @@ class LaneAlu(wiring.Component):
         self._shift(m, b2, overflow)
         # Two bits tell what all bits of the result are: operand or sum, the sum the other way round, 0 or 1.
         taken, second = ~overflow, Signal()
-        m.d.comb += second.eq(Mux(overflow, ~chosen[31], ~flags2.pair))
+        inverts = flags2.subtracts | flags2.pair if self._odd else flags2.subtracts
+        m.d.comb += second.eq(Mux(overflow, ~chosen[31], ~inverts))
         bits = [Mux(taken, Mux(second, total2[bit] | chosen[bit], ~total2[bit]), second) for bit in range(32)]
         bits[31] = Mux(taken, bits[31], ~second)
         small = Mux(flags2.zeros, zeros, flags2.compares & (less | Mux(equal, flags2.equals, flags2.differs)))

@@ -39,7 +39,7 @@ assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
 CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_source": (STAGE_OPERANDS, 2), "b_source": (STAGE_OPERANDS, 2), "operand": (STAGE_OPERANDS, signed(32)),
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
-    "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1),
+    "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1), "a_inverted": (STAGE_TABLE + 1, 2),
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
     "shift_source": (STAGE_LEFT - 2, 2), "shift": (STAGE_LEFT - 2, signed(6)),
     "by_b": (STAGE_LEFT - 1, 1), "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
@@ -60,12 +60,16 @@ class Lane(wiring.Component):
 
     Timing: `result` STAGE_RESULT cycles after the beat's start; it stays until the next beat with `take`.
 
+    Parameters
+    ----------
+    odd : whether the lane's number is odd
+
     Members
     -------
     control : In(LaneControl), shared by all lanes
     acc, register_a, register_b, bias : In(signed(32)), stage 4
     stream_a, stream_b : In(signed(32)), stage 5; 0 where the operand is no stream
-    partner : In(signed(32)), operand a of lane l ^ 1 at stage 8; operand : Out(signed(32)), this lane's
+    partner : In(signed(32)), `operand` of lane l ^ 1; operand : Out(signed(32)), a at stage 8, or its complement
     shift : In(signed(6)), stage 10; multiplier : In(signed(32)), stage 12, of the lane's channel
     result : Out(signed(32)), stage 23
     """
@@ -83,7 +87,8 @@ class Lane(wiring.Component):
     multiplier: Signal
     result: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, *, odd: bool = False) -> None:
+        self._odd = odd
         super().__init__({
             "control": In(LaneControl),
             **{name: In(signed(32)) for name in ("acc", "register_a", "register_b", "bias", "stream_a", "stream_b",
@@ -96,7 +101,7 @@ class Lane(wiring.Component):
         m = Module()
         control = self.control
         m.submodules.table = table = LaneTable()
-        m.submodules.alu = alu = LaneAlu()
+        m.submodules.alu = alu = LaneAlu(odd=self._odd)
         m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()
         m.submodules.right = right = RightShift()
@@ -119,6 +124,7 @@ class Lane(wiring.Component):
         m.d.comb += [
             table.a_table.eq(control.a_table), table.b_table.eq(control.b_table),
             table.a_used.eq(control.a_used), table.b_used.eq(control.b_used),
+            table.a_inverted.eq(control.a_inverted[self._odd]),
             table.write.eq(control.table_write), table.index.eq(control.table_index),
             table.entry.eq(control.table_entry),
             self.operand.eq(table.a),
@@ -154,7 +160,8 @@ class Lane(wiring.Component):
             product.low.eq(control.low_product), product.saturate.eq(control.saturate),
             right.x.eq(product.y), right.rounding.eq(control.rounding),
             right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_LEFT, "right_amount")),
-            clamp.x.eq(right.y), clamp.zero_point.eq(control.zero_point), clamp.clamp.eq(control.clamp),
+            clamp.x.eq(right.y), clamp.up.eq(right.up), clamp.zero_point.eq(control.zero_point),
+            clamp.clamp.eq(control.clamp),
             clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),
             clamp.high_late.eq(control.high_late), clamp.take.eq(control.take),
             self.result.eq(clamp.y),

@@ -10,7 +10,7 @@ The steps take control inputs in stated cycles after their operand, so that all 
 No step has back pressure, and none resets its data registers.
 """
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -23,7 +23,7 @@ __all__ = ["AddClamp", "Requantize"]
 
 
 class AddClamp(wiring.Component):
-    """Add a zero point, wrapping at 32 bits, then clamp.
+    """Round up, add a zero point, wrapping at 32 bits, then clamp.
 
     Range: all x and zero points; limits are 16-bit, low <= high.
     Timing: LATENCY_CYCLES, one result a cycle; y changes only for `take`.
@@ -31,6 +31,7 @@ class AddClamp(wiring.Component):
     Members
     -------
     x : In(signed(32))
+    up : In(1), with x: 1 is added
     zero_point : In(signed(16)), with x
     low, high : In(signed(16)), one cycle after x
     clamp : In(1), one cycle after x
@@ -42,6 +43,7 @@ class AddClamp(wiring.Component):
     LATENCY_CYCLES = CLAMP_CYCLES
 
     x: Signal
+    up: Signal
     zero_point: Signal
     low: Signal
     high: Signal
@@ -53,9 +55,9 @@ class AddClamp(wiring.Component):
 
     def __init__(self) -> None:
         super().__init__({
-            "x": In(signed(32)), "zero_point": In(signed(16)), "low": In(signed(16)), "high": In(signed(16)),
-            "clamp": In(1), "low_late": In(signed(16)), "high_late": In(signed(16)), "take": In(1),
-            "y": Out(signed(32)),
+            "x": In(signed(32)), "up": In(1), "zero_point": In(signed(16)), "low": In(signed(16)),
+            "high": In(signed(16)), "clamp": In(1), "low_late": In(signed(16)), "high_late": In(signed(16)),
+            "take": In(1), "y": Out(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -70,7 +72,8 @@ class AddClamp(wiring.Component):
         upper, short = total[15:], total[:16].as_signed()
         wide = ~upper.all() & upper.any()
         m.d.sync += [
-            total.eq(self.x + self.zero_point),
+            # The carry goes in below.
+            total.eq((Cat(Const(1, 1), self.x) + Cat(self.up, self.zero_point).as_signed())[1:]),
             late.eq(total),
             below.eq(self.clamp & Mux(wide, total[31], short < self.low)),
             above.eq(self.clamp & Mux(wide, ~total[31], short > self.high)),
@@ -156,7 +159,7 @@ class Requantize(wiring.Component):
         at += right.LATENCY_CYCLES
         low, high = delayed(m, self.act_min, at + 1, "act_min"), delayed(m, self.act_max, at + 1, "act_max")
         m.d.comb += [
-            clamp.x.eq(right.y),
+            clamp.x.eq(right.y), clamp.up.eq(right.up),
             clamp.zero_point.eq(delayed(m, self.zero_point, at, "zero_point")),
             clamp.low.eq(low), clamp.high.eq(high), clamp.clamp.eq(1), clamp.take.eq(1),
             clamp.low_late.eq(delayed(m, low, 1, "act_min_late")),

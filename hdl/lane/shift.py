@@ -101,10 +101,10 @@ class FirstShift(wiring.Component):
 
 
 class RightShift(wiring.Component):
-    """Shift right arithmetically, rounding as `isa.uop.Rounding` says.
+    """Shift right arithmetically, rounding as `isa.uop.Rounding` says: the next adder, of the zero point, rounds up.
 
     Rounding: HALF_AWAY is RoundingDivideByPOT; HALF_UP is `(x + half) >> n`; FLOOR is `x >> n`. n = 0 changes nothing.
-    Range: all x, amount 0..31: the sum with the half has 33 bits inside.
+    Range: all x, amount 0..31.
     Timing: LATENCY_CYCLES after x, one result a cycle.
 
     Members
@@ -112,7 +112,7 @@ class RightShift(wiring.Component):
     amount : In(5), one cycle *before* x
     rounding : In(Rounding), one cycle before x
     x : In(signed(32))
-    y : Out(signed(32))
+    y : Out(signed(32)); up : Out(1), with it: 1 is to be added to y
     """
 
     LATENCY_CYCLES = RIGHT_SHIFT_CYCLES
@@ -121,33 +121,33 @@ class RightShift(wiring.Component):
     rounding: Signal
     x: Signal
     y: Signal
+    up: Signal
 
     def __init__(self) -> None:
-        super().__init__({"amount": In(5), "rounding": In(2), "x": In(signed(32)), "y": Out(signed(32))})
+        super().__init__({"amount": In(5), "rounding": In(2), "x": In(signed(32)), "y": Out(signed(32)), "up": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Make the mask of what is shifted out, add the half, shift."""
-        m = Module()
-        y = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += self.y.eq(y)
-        # The half is 1 more than the mask of what is below it; a negative tie gets the mask alone.
-        below = Signal(30, reset_less=True)
-        some, away = Signal(reset_less=True), Signal(reset_less=True)
-        rounds = self.rounding != Rounding.FLOOR
-        m.d.sync += [
-            below.eq(~_from_bit(self.amount)[1:31] & rounds.replicate(30)), some.eq(rounds & self.amount.any()),
-            away.eq(self.rounding == Rounding.HALF_AWAY),
-        ]
-        total = Signal(signed(33), reset_less=True)
-        one = some & ~(away & self.x[31])
-        # The carry goes in below.
-        m.d.sync += total.eq((Cat(Const(1, 1), self.x).as_signed() + Cat(one, below, Const(0, 1)).as_signed())[1:])
+        """Shift by bytes, by two bits, by one; look at what is shifted out.
 
-        amount = delayed(m, self.amount, 2, "amount")
-        coarse = Signal(signed(33), reset_less=True)
-        fine = delayed(m, amount[:3], 1, "fine")
-        m.d.sync += [
-            coarse.eq(shifted_right(total, 33, total[32], 8, 4, amount[3:])),
-            y.eq(shifted_right(coarse, 33, coarse[32], 1, 8, fine)[:32]),
-        ]
+        The last bit of it is the half, which rounds up, but for a negative tie away from zero: that has nothing below
+        the half.
+        """
+        m = Module()
+        ties_down = Signal(reset_less=True)
+        m.d.sync += ties_down.eq(delayed(m, self.rounding == Rounding.HALF_AWAY, 1, "away") & self.x[31])
+        # Bit 0 is the last one that is shifted out; `some` says whether there is one below it.
+        word: Value = Cat(Const(0, 1), self.x)
+        some: Value = Const(0, 1)
+        for step, (unit, bits) in enumerate(((8, self.amount[3:]), (2, self.amount[1:3]), (1, self.amount[:1]))):
+            bits = delayed(m, bits, 1 + step, f"amount_{unit}")
+            shifted = Signal(33, name=f"by_{unit}", reset_less=True)
+            any_below = Signal(name=f"some_{unit}", reset_less=True)
+            out = (word[unit * number:unit * (number + 1)].any() & (bits > number)
+                   for number in range((1 << len(bits)) - 1))
+            m.d.sync += [shifted.eq(shifted_right(word, 33, word[32], unit, 1 << len(bits), bits)),
+                         any_below.eq(some | Cat(out).any())]
+            word, some = shifted, any_below
+        rounds = delayed(m, self.rounding != Rounding.FLOOR, 1 + self.LATENCY_CYCLES, "rounds")
+        ties_down = delayed(m, ties_down, self.LATENCY_CYCLES - 1, "ties_down")
+        m.d.comb += [self.y.eq(word[1:].as_signed()), self.up.eq(rounds & word[0] & (some | ~ties_down))]
         return m

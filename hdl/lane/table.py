@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.lib import wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
@@ -24,6 +24,7 @@ class LaneTable(wiring.Component):
     Members
     -------
     a_in, b_in : In(signed(32)); a_table, b_table : In(2), with them; a_used, b_used : In(1), one cycle later: not 0
+    a_inverted : In(1), one cycle later: a is to be its complement
     a, b : Out(signed(32))
     write : In(1); index : In(9); entry : In(signed(32))
     """
@@ -36,6 +37,7 @@ class LaneTable(wiring.Component):
     b_table: Signal
     a_used: Signal
     b_used: Signal
+    a_inverted: Signal
     a: Signal
     b: Signal
     write: Signal
@@ -45,8 +47,8 @@ class LaneTable(wiring.Component):
     def __init__(self) -> None:
         super().__init__({
             "a_in": In(signed(32)), "b_in": In(signed(32)), "a_table": In(2), "b_table": In(2), "a_used": In(1),
-            "b_used": In(1), "a": Out(signed(32)), "b": Out(signed(32)), "write": In(1), "index": In(9),
-            "entry": In(signed(32)),
+            "b_used": In(1), "a_inverted": In(1), "a": Out(signed(32)), "b": Out(signed(32)), "write": In(1),
+            "index": In(9), "entry": In(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -56,8 +58,9 @@ class LaneTable(wiring.Component):
         m.submodules.memory = memory
         write = memory.write_port()
         m.d.comb += [write.en.eq(self.write), write.addr.eq(self.index), write.data.eq(self.entry)]
-        for operand, table, used, out in ((self.a_in, self.a_table, self.a_used, self.a),
-                                          (self.b_in, self.b_table, self.b_used, self.b)):
+        for operand, table, used, turned, out in (
+                (self.a_in, self.a_table, self.a_used, self.a_inverted, self.a),
+                (self.b_in, self.b_table, self.b_used, Const(0, 1), self.b)):
             # Nothing looks up while an entry is written. A read that is disabled then says so to synthesis, which
             # else builds a bypass; with its register it becomes a port of the block memory.
             read = memory.read_port(domain="comb")
@@ -68,5 +71,6 @@ class LaneTable(wiring.Component):
                 m.d.sync += found.eq(read.data)
             chosen = Signal(signed(32), name=f"{out.name}_chosen", reset_less=True)
             m.d.comb += out.eq(chosen)
-            m.d.sync += chosen.eq(Mux(used, found, delayed(m, operand, 1, f"{out.name}_past")))
+            past = delayed(m, operand, 1, f"{out.name}_past")
+            m.d.sync += chosen.eq(Mux(used, found, past) ^ turned.replicate(32))
         return m

@@ -8,7 +8,7 @@ from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
-from tq_hw.hdl.lane.alu import alu_flags
+from tq_hw.hdl.lane.alu import a_inverted, alu_flags
 from tq_hw.hdl.lane.lane import CONTROL, STAGE_TABLE, LaneControl
 from tq_hw.hdl.legality import broken_by_word, uop_rules
 from tq_hw.hdl.parts.delay import DelayLine, delayed
@@ -97,7 +97,8 @@ class VectorControl(wiring.Component):
         values: dict[str, Value] = {
             "a_source": first.a_source, "b_source": first.b_source, "operand": second.immediate,
             "a_table": first.a_table, "b_table": first.b_table, "a_used": first.a_table != 0,
-            "b_used": first.b_table != 0, "shift_source": third.shift_source, "shift": third.shift,
+            "b_used": first.b_table != 0, "a_inverted": a_inverted(first.alu),
+            "shift_source": third.shift_source, "shift": third.shift,
             "by_b": (multiply == Multiply.HIGH_B) | (multiply == Multiply.LOW_B),
             "by_param": multiply == Multiply.HIGH_PARAM, "multiplier": Mux(
                 multiply == Multiply.HIGH_IMMEDIATE, second.immediate, multiply == Multiply.NONE),

@@ -101,17 +101,17 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
             "bias": params.bias, "stream_a": operands.a.elements, "stream_b": operands.b.elements,
             "shift": params.shift, "multiplier": params.multiplier}.items()}, results.as_value())
         return results
-    lanes = [Lane() for _ in range(count)]
+    lanes = [Lane(odd=number % 2 == 1) for number in range(count)]
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
-        # The last of an odd number of lanes has no partner: its difference is 0.
-        partner = lanes[number ^ 1] if number ^ 1 < count else lane
+        # The last of an odd number of lanes has no partner, and a difference of 0.
+        partner = lanes[number ^ 1].operand if number ^ 1 < count else ~lane.operand
         m.d.comb += [
             lane.control.eq(control.control), lane.acc.eq(operands.acc[number]),
             lane.register_a.eq(registers.a[number]), lane.register_b.eq(registers.b[number]),
             lane.bias.eq(params.bias[number]),
             lane.stream_a.eq(operands.a.elements[number]), lane.stream_b.eq(operands.b.elements[number]),
-            lane.partner.eq(partner.operand), lane.shift.eq(params.shift[number]),
+            lane.partner.eq(partner), lane.shift.eq(params.shift[number]),
             lane.multiplier.eq(params.multiplier[number]), results[number].eq(lane.result),
         ]
     return results

@@ -21,6 +21,7 @@ TQ_PART uint32_t mask(bool bit) { return bit ? ~0u : 0u; }
 struct Lanes {
     // Operands. The table is written in all lanes at once.
     Words a_first, b_first, a_chosen, b_chosen, a_found, b_found, a_past, b_past, a, b;
+    // As in the hardware, a is its complement where that is added.
     Words a_place, b_place;
     bool waiting;  // what is at these places is to be found
     uint32_t table[kEntries];
@@ -110,11 +111,12 @@ struct Lanes {
     TQ_PART void join(const Control& c) {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
         const bool own = c.alu2_left || c.alu2_right;
-        const uint32_t pair = mask(c.alu2_pair), compares = mask(c.alu2_compares);
+        const uint32_t pair = mask(c.alu2_pair), subtracts = mask(c.alu2_subtracts);
+        const uint32_t compares = mask(c.alu2_compares);
         const bool counts = c.alu2_saturates || c.alu2_zeros;
         for (int l = 0; l < kLanes; l++) {
             const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
-            x[l] = (pair ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
+            x[l] = (subtracts | (l & 1 ? pair : 0) ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
             const uint32_t left = left_amount[l], b = own ? b_delay2[l] & 31 : 0;
             by[l] = c.alu2_right ? left - b : left + b;
             clear[l] = c.alu2_right ? left : 0;
@@ -145,26 +147,25 @@ struct Lanes {
     TQ_PART void calculate(const Control& c) {
         const uint32_t takes = mask(c.alu1_takes), totals = mask(c.alu1_total), lesses = mask(c.alu1_less);
         const uint32_t with_less = mask(c.alu1_takes_less), with_more = mask(c.alu1_takes_more);
-        const uint32_t with_negative = mask(c.alu1_takes_negative);
-        const uint32_t with_a = mask(c.alu1_takes_a), with_b = mask(c.alu1_takes_b);
+        const uint32_t with_negative = mask(c.alu1_takes_negative), both = mask(c.alu1_takes_both);
         for (int l = 0; l < kLanes; l++) {
             const uint32_t minus = negative[l], sign = mask(int32_t(a1[l]) < 0);
-            const uint32_t takes_b = (minus ? with_less : with_more) | (with_negative & sign) | with_b;
-            const uint32_t takes_a = (minus ? with_more : with_less) | (with_negative & ~sign) | with_a;
-            chosen[l] = (a1[l] | ~takes_a) & (b1[l] | ~takes_b) & takes;
-            less[l] = minus & lesses;
-            equal[l] = mask(!(sum[l] | minus));
+            const uint32_t other = (minus ? with_more : with_less) | (with_negative & sign) | both;
+            const uint32_t mixed = (minus ? with_less : with_more) | both;
+            const uint32_t not_mixed = (b1[l] & other) | (a1[l] & ~other);
+            chosen[l] = (mixed ? (a1[l] & b1[l] & other) | (~a1[l] & ~other) : not_mixed) & takes;
+            less[l] = ~minus & lesses;
+            equal[l] = mask((sum[l] & minus) == ~0u);
             sum2[l] = sum[l] & totals;
             changes2[l] = changes[l];
             b_delay2[l] = b1[l];
         }
-        const uint32_t turned = mask(!c.alu0_adds), pair = mask(c.alu0_pair), copies = mask(!c.alu0_counts_bits);
-        const int64_t carry = c.alu0_carry;
+        const uint32_t pair = mask(c.alu0_pair), copies = mask(!c.alu0_counts_bits);
         Words second;
-        for (int l = 0; l < kLanes; l++) second[l] = a[(l ^ 1) < kLanes ? l ^ 1 : l];
+        for (int l = 0; l < kLanes; l++) second[l] = (l ^ 1) < kLanes ? a[l ^ 1] : ~a[l];
         for (int l = 0; l < kLanes; l++) {
-            const uint32_t other = (pair ? second[l] : b[l]) ^ turned;
-            const int64_t all = int64_t(int32_t(a[l])) + int32_t(other) + carry;
+            const uint32_t other = pair ? second[l] : b[l];
+            const int64_t all = int64_t(int32_t(a[l])) + int32_t(other) + (pair & ~l & 1);
             sum[l] = uint32_t(all);
             negative[l] = mask(all < 0);
             a1[l] = a[l];
@@ -185,7 +186,7 @@ struct Lanes {
         }
         const uint32_t a_used = mask(c.a_used), b_used = mask(c.b_used);
         for (int l = 0; l < kLanes; l++) {
-            a[l] = (a_found[l] & a_used) | (a_past[l] & ~a_used);
+            a[l] = ((a_found[l] & a_used) | (a_past[l] & ~a_used)) ^ mask(c.a_inverted >> (l & 1) & 1);
             b[l] = (b_found[l] & b_used) | (b_past[l] & ~b_used);
             a_past[l] = a_chosen[l];
             b_past[l] = b_chosen[l];

@@ -5,14 +5,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from amaranth import Module, signed
+from amaranth import Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pipeline_bench import Case, rtl
 
-from tq_hw.hdl.lane.alu import LaneAlu, alu_flags
+from tq_hw.hdl.lane.alu import LaneAlu, a_inverted, alu_flags
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp, Requantize
 from tq_hw.hdl.lane.shift import FirstShift, RightShift
@@ -117,17 +117,33 @@ def test_saturates_the_one_product_that_overflows() -> None:
     assert rtl(HighMultiply(), [case], {"nudge": 1, "low": 3, "saturate": 3}) == [INT32_MAX]
 
 
+class RoundedShift(wiring.Component):
+    """RightShift with what is to be added."""
+
+    LATENCY_CYCLES = RightShift.LATENCY_CYCLES
+
+    def __init__(self) -> None:
+        super().__init__({"amount": In(5), "rounding": In(2), "x": In(signed(32)), "y": Out(signed(32))})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.submodules.shift = shift = RightShift()
+        m.d.comb += [*(getattr(shift, name).eq(getattr(self, name)) for name in ("amount", "rounding", "x")),
+                     self.y.eq(shift.y + shift.up)]
+        return m
+
+
 @pytest.mark.parametrize(("rounding", "positive", "negative"), [
     (Rounding.HALF_AWAY, 2, -2), (Rounding.HALF_UP, 2, -1), (Rounding.FLOOR, 1, -2)])
 def test_rounds_three_halves(rounding: Rounding, positive: int, negative: int) -> None:
     cases = [{"x": x, "amount": 1, "rounding": int(rounding)} for x in (3, -3)]
-    assert rtl(RightShift(), cases, {"amount": -1, "rounding": -1}) == [positive, negative]
+    assert rtl(RoundedShift(), cases, {"amount": -1, "rounding": -1}) == [positive, negative]
 
 
 def test_right_shift_by_every_amount_at_every_tie() -> None:
     cases = [{"x": wrap(x), "amount": n, "rounding": int(rounding)} for rounding in Rounding for n in range(32)
              for half in [1 << n >> 1] for x in (half, -half, half - 1, -half - 1, 3 * half, -3 * half, *CORNERS)]
-    check(cases, lambda c: rtl(RightShift(), c, {"amount": -1, "rounding": -1}), round_shift)
+    check(cases, lambda c: rtl(RoundedShift(), c, {"amount": -1, "rounding": -1}), round_shift)
 
 
 def ref_first_shift(x: int, by: int, clear: int) -> int:
@@ -142,13 +158,13 @@ def test_first_shift_wraps_or_keeps_the_sign_then_clears() -> None:
 
 def test_clamps_after_a_wrapping_sum() -> None:
     when = {"low": 1, "high": 1, "clamp": 1, "low_late": 2, "high_late": 2, "take": 2}
-    cases = [{"x": x, "zero_point": z, "low": low, "high": high, "clamp": clamp, "low_late": low, "high_late": high,
-              "take": 1}
+    cases = [{"x": x, "up": up, "zero_point": z, "low": low, "high": high, "clamp": clamp,
+              "low_late": low, "high_late": high, "take": 1}
              for x in CORNERS for z in (0, 1, -1, 32767, -32768) for low, high in ((-128, 127), (-32768, 32767))
-             for clamp in (0, 1)]
+             for clamp in (0, 1) for up in (0, 1)]
 
-    def ref(x: int, zero_point: int, low: int, high: int, clamp: int, **_: int) -> int:
-        x = wrap(x + zero_point)
+    def ref(x: int, up: int, zero_point: int, low: int, high: int, clamp: int, **_: int) -> int:
+        x = wrap(x + up + zero_point)
         return min(max(x, low), high) if clamp else x
 
     check(cases, lambda c: rtl(AddClamp(), c, when), ref)
@@ -178,15 +194,18 @@ class DecodedAlu(wiring.Component):
 
     LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES + FirstShift.LATENCY_CYCLES
 
-    def __init__(self) -> None:
+    def __init__(self, odd: bool) -> None:
+        self._odd = odd
         super().__init__({**{name: In(signed(32)) for name in ("a", "b", "partner")},
                           **{f"alu{late}": In(4) for late in range(3)}, "shift": In(5), "x": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.alu = alu = LaneAlu()
+        m.submodules.alu = alu = LaneAlu(odd=self._odd)
         m.submodules.first = first = FirstShift()
-        m.d.comb += [getattr(alu, name).eq(getattr(self, name)) for name in ("a", "b", "partner", "shift")]
+        inverted = a_inverted(self.alu0)
+        m.d.comb += [alu.b.eq(self.b), alu.shift.eq(self.shift), alu.a.eq(Mux(inverted[self._odd], ~self.a, self.a)),
+                     alu.partner.eq(Mux(inverted[not self._odd], ~self.partner, self.partner))]
         for late in range(3):
             flags = alu_flags(getattr(self, f"alu{late}"))[late]
             m.d.comb += getattr(alu, f"flags{late}").as_value().eq(flags)
@@ -194,8 +213,9 @@ class DecodedAlu(wiring.Component):
         return m
 
 
+@pytest.mark.parametrize("odd", [False, True], ids=["even", "odd"])
 @pytest.mark.parametrize("alu", list(Alu), ids=lambda alu: alu.name)
-def test_alu_operation(alu: Alu) -> None:
+def test_alu_operation(alu: Alu, odd: bool) -> None:
     rng = random.Random(int(alu))
     operands = [(a, b) for a in CORNERS for b in (0, 1, -1, 31, 12, INT32_MAX, INT32_MIN)]
     operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(60)]
@@ -204,6 +224,6 @@ def test_alu_operation(alu: Alu) -> None:
     shifts = [rng.choice((0, 0, 1, 4, 31, rng.randrange(32))) for _ in cases]
     spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
               | {"shift": shift} for case, shift in zip(cases, shifts, strict=True)]
-    found = rtl(DecodedAlu(), spread, {"alu1": 1, "alu2": 2, "shift": 2}, "x")
+    found = rtl(DecodedAlu(odd), spread, {"alu1": 1, "alu2": 2, "shift": 2}, "x")
     for case, shift, x in zip(cases, shifts, found, strict=True):
         assert x == wrap(ref_alu(**case) << shift), (case, shift)

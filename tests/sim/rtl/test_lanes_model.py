@@ -58,15 +58,15 @@ class Lanes(Elaboratable):
     """Some lanes with their partners, as add_lanes has them."""
 
     def __init__(self, count: int) -> None:
-        self.lanes = [Lane() for _ in range(count)]
+        self.lanes = [Lane(odd=number % 2 == 1) for number in range(count)]
 
     def elaborate(self, platform: object) -> Module:
         """Wire the partners."""
         m = Module()
         for number, lane in enumerate(self.lanes):
             m.submodules += lane
-            partner = self.lanes[number ^ 1] if number ^ 1 < len(self.lanes) else lane
-            m.d.comb += lane.partner.eq(partner.operand)
+            m.d.comb += lane.partner.eq(
+                self.lanes[number ^ 1].operand if number ^ 1 < len(self.lanes) else ~lane.operand)
         return m
 
 
