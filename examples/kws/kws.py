@@ -60,8 +60,8 @@ def read_wav(path: str) -> Array:
         spectrum = np.fft.rfft(sound)
         sound = np.fft.irfft(np.pad(spectrum, (0, max(count // 2 + 1 - len(spectrum), 0)))[:count // 2 + 1], count)
     if count > _RATE_HZ:
-        energy = np.convolve(sound ** 2, np.ones(_RATE_HZ), "valid")
-        begin = int(energy.argmax())
+        until = np.concatenate([[0.0], np.cumsum(sound ** 2)])
+        begin = int((until[_RATE_HZ:] - until[:-_RATE_HZ]).argmax())
         sound = sound[begin:begin + _RATE_HZ]
     second: Array = np.pad(sound / sound.max(), (0, _RATE_HZ - len(sound)))
     return second
