@@ -1,5 +1,6 @@
 """Material that lies beside the repository, and the public engines."""
 
+import gc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,6 +9,16 @@ import pytest
 from tests.running import running_oracles
 from tq_hw.sim.mixed.host import close_engines
 from tq_hw.sim.oracles import ENGINES, Oracle, available
+
+#: New objects before cycles are looked for among them: a design has hundreds of thousands. The default is 700.
+_NEW_OBJECTS = 20_000
+
+
+def pytest_collection_finish() -> None:
+    """Look for cycles only among what tests make, not among thousands of tests and all modules, and not as often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_NEW_OBJECTS)
 
 
 @pytest.fixture(scope="session")
