@@ -46,11 +46,11 @@ class _Planner:
         choice = self._choice
         plans: list[LayerPlan] = []
         groups: list[Group] = []
-        ends = dict(choice.spans())
+        ends, live = dict(choice.spans()), choice.live_words()
         while len(plans) < len(self._layers):
             index = len(plans)
             last = ends.get(index, index)
-            budget = choice.capacity - choice.ring_least(index, last) - choice.live_words(index)
+            budget = choice.capacity - choice.ring_least(index, last) - live[index]
             if index in ends:
                 made = choice.group(index, last, budget)
                 if made is not None:
@@ -114,8 +114,8 @@ class _Planner:
     def _items(self, plans: list[LayerPlan], groups: list[Group], lives: Mapping[int, tuple[int, int]]) -> list[Item]:
         """What wants a place in the scratchpad, for how many words and during which layers."""
         choice, facts = self._choice, self._facts
-        items = [Item(blocked_words(facts.values[key], self._config), *choice.span(key), ("value", key, 0, 0))
-                 for key in facts.ordered(choice.resident)]
+        items = [Item(blocked_words(facts.values[key], self._config), *life, ("value", key, 0, 0))
+                 for key, life in choice.lives().items()]
         for group in groups:
             items += [Item(choice.buffer_words(key, group), group.first, group.last, ("value", key, 0, 0))
                       for key in group.rolling]

@@ -1,6 +1,9 @@
 """Which values are in the scratchpad: whole, or rolling through a group of layers; the others go through memory."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import accumulate
+from operator import itemgetter
 
 from tq_hw.compiler.ir.layers import Layer, Mac
 from tq_hw.compiler.ir.staged import Columns, Staged, Transpose
@@ -48,8 +51,13 @@ class Residents:
         for key in sorted(large, key=lambda key: -blocked_words(facts.values[key], config)):
             self._roll(key)
 
-    def span(self, key: int) -> tuple[int, int]:
-        """First and last layer at which a value is in use; layers that alternate count as one."""
+    def lives(self) -> dict[int, tuple[int, int]]:
+        """First and last layer at which each resident value is in use, in the order of the graph."""
+        spans = self.spans()
+        return {key: self._life(key, spans) for key in self.facts.ordered(self.resident)}
+
+    def _life(self, key: int, spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
+        """First and last layer at which a value is in use; layers that alternate count as one, so do groups."""
         users = self.facts.users.get(key, [])
         first = self.facts.defined.get(key, users[0] if users else 0)
         last = max([first, self.facts.finished.get(key, first), *users])
@@ -58,9 +66,11 @@ class Residents:
             first -= 1
         if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
             last += 1
-        for low, high in self.spans():
-            if first <= high and low <= last:
-                first, last = min(first, low), max(last, high)
+        # The groups are apart and in order: those that end before the value is made are passed over.
+        for low, high in spans[bisect_left(spans, first, key=itemgetter(1)):]:
+            if low > last:
+                break
+            first, last = min(first, low), max(last, high)
         return first, last
 
     def spans(self) -> list[tuple[int, int]]:
@@ -79,10 +89,14 @@ class Residents:
         return id(value) in self.resident or id(value) in self.rolling or (
             part is not None and id(part[0]) in self.resident)
 
-    def live_words(self, index: int) -> int:
-        """Words of the resident values that live while a layer runs."""
-        return sum(blocked_words(self.facts.values[k], self.config) for k in self.resident
-                   if self.span(k)[0] <= index <= self.span(k)[1])
+    def live_words(self) -> list[int]:
+        """Words of the resident values that live while each layer runs."""
+        changes = [0] * (len(self.facts.graph.layers) + 1)
+        for key, (first, last) in self.lives().items():
+            words = blocked_words(self.facts.values[key], self.config)
+            changes[first] += words
+            changes[last + 1] -= words
+        return list(accumulate(changes[:-1]))
 
     def settle(self) -> None:
         """Send both tensors of a layer that goes from scratchpad to scratchpad to memory if one of them goes there."""
@@ -175,7 +189,7 @@ class Residents:
 
     def demote(self, index: int, layers: Sequence[Layer]) -> None:
         """Take a value out of the scratchpad around layer `index`, better one that `layers` do not use."""
-        live = [k for k in self.facts.ordered(self.resident) if self.span(k)[0] <= index <= self.span(k)[1]]
+        live = [key for key, (first, last) in self.lives().items() if first <= index <= last]
         used = {id(v) for layer in layers for v in (*layer.inputs, layer.output)}
         if live:
             live.sort(key=lambda k: (k not in used, self._sparse(k), blocked_words(self.facts.values[k], self.config)),
