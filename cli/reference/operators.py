@@ -18,7 +18,7 @@ from tq_hw.compiler.lower.legalize import supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SIGNATURES, Slot
+from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SEGMENTS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, WIDE
 from tq_hw.sim.golden.profiles import profile_rules
 
@@ -66,8 +66,10 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   int8 or int16, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of what comes of one tensor are a
   table.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
-  and int64, and ADD_N of int32 and float32, become additions. IF and WHILE are taken where constants decide them. In no
-  other way are taken, but for float32:
+  and int64, and ADD_N of int32 and float32, become additions. Of int32 and float32 become reductions of
+  rows, where their segments are constants:
+{segments}.
+  IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
 {known}.
 * Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under
@@ -160,10 +162,10 @@ def page() -> str:
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
     packed = fill(", ".join(FLOAT_COMPUTED), 116, initial_indent="  ", subsequent_indent="  ")
     moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
-    nowhere_else = sorted({*ONLY_KNOWN} - {*supported_operators()})
+    nowhere_else = sorted({*ONLY_KNOWN} - {*supported_operators(), *SEGMENTS})
     known = fill(", ".join(nowhere_else), 116, initial_indent="  ", subsequent_indent="  ")
-    head = _HEAD.format(engine=engine, floats=floats, packed=packed, moves=moves, known=known,
-                        config=record["config"], chains=chains,
+    head = _HEAD.format(engine=engine, floats=floats, packed=packed, moves=moves, known=known, chains=chains,
+                        segments=f"  {', '.join(SEGMENTS)}", config=record["config"],
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
              "|---|---|---|--:|---|---|---|"]

@@ -172,9 +172,10 @@ def constraint_constant_exponent(op: Operator, subgraph: Subgraph) -> str | None
 
 @_limits("SCATTER_ND")
 def constraint_constant_targets(op: Operator, subgraph: Subgraph) -> str | None:
-    """Indices, each of them once, and the shape must be constants of the model."""
-    indices = input_tensor(op, subgraph, 0)
-    if indices is not None and indices.data is not None and indices.data.size:
+    """Indices and the shape must be constants of the model, and no index of int64 may occur twice."""
+    indices, updates = input_tensor(op, subgraph, 0), input_tensor(op, subgraph, 1)
+    if indices is not None and indices.data is not None and indices.data.size and updates is not None and (
+            updates.dtype == "int64"):
         rows = indices.data.reshape(-1, indices.data.shape[-1])
         different, counts = np.unique(rows, axis=0, return_counts=True)
         if len(different) < len(rows):

@@ -22,6 +22,7 @@ from tq_hw.model.rules.signatures import (
     FLOAT_RESIZES,
     FLOAT_ROWS,
     RANKINGS,
+    SEGMENTS,
     SIGNATURES,
 )
 from tq_hw.sim.golden.profiles import check_profile
@@ -34,7 +35,7 @@ CONSTANTS_ALONE = "it reads constants alone"
 _ENTRIES = ("DEQUANTIZE", "CAST")
 #: Operators that may be float32 between codes.
 _INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS,
-           *MOVES, "CUMSUM", "ADD_N")
+           *MOVES, *SEGMENTS, "SCATTER_ND", "CUMSUM", "ADD_N")
 #: Types of int8 models.
 _KNOWN = ("int8", "int32", "int64", "bool", "resource")
 

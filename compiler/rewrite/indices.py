@@ -7,10 +7,10 @@ import numpy as np
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 
-__all__ = ["gather_nd_by_number"]
+__all__ = ["Steps", "gather_nd_by_number"]
 
 
-class _Steps:
+class Steps:
     """Operators on int32 that take the place of `op`."""
 
     def __init__(self, graph: Subject, op: Operator) -> None:
@@ -28,7 +28,7 @@ class _Steps:
         return self.graph.add_constant(np.array(value, np.int32))
 
 
-def _numbers(steps: _Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
+def _numbers(steps: Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
     """Return the tensor of each slice's number, in the order in which slices lie."""
     graph, shape, current = steps.graph, indices.shape[:-1], indices.index
     whole = Tensor(0, indices.name, "int32", indices.shape)
@@ -53,7 +53,7 @@ def gather_nd_by_number(graph: Subject, op: Operator) -> Rewrite | None:
     depth = indices.shape[-1] if indices.shape else 0
     if indices.data is not None or not 0 < depth <= len(source.shape) or 0 in source.shape or 0 in indices.shape:
         return None
-    steps, sizes, rest = _Steps(graph, op), source.shape[:depth], source.shape[depth:]
+    steps, sizes, rest = Steps(graph, op), source.shape[:depth], source.shape[depth:]
     numbers = _numbers(steps, indices, sizes)
     table = source.index
     if depth > 1 or not rest:

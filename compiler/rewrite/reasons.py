@@ -14,12 +14,13 @@ from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS, SEGMENTS
 
 __all__ = ["check_floats", "refuse_unknown"]
 
 #: What is said of operators that are taken in no way, or in few.
 _WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
+        **{name: f"{name} is taken of int32, or of float32 between codes, by constant segments" for name in SEGMENTS},
         "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
         "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
                  "SELECT_V2, or keep a fixed number with TOPK_V2",

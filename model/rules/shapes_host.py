@@ -39,6 +39,19 @@ def _segments(node: Node) -> Shapes:
     return [(count[0], *shape[len(of):])]
 
 
+def _sorted_segments(node: Node) -> Shapes:
+    shape, segments = node.shape(0), node.input(1)
+    if len(segments.shape) != 1 or segments.shape != shape[:1]:
+        raise node.error(f"data have shape {list(shape)} and their segments {list(segments.shape)}, expected one for "
+                         "each row")
+    if segments.data is None:
+        return None
+    numbers = [int(number) for number in segments.data]
+    if numbers != sorted(numbers) or min(numbers, default=0) < 0:
+        raise node.error("segments must be 0 or more and never fall")
+    return [(max(numbers, default=-1) + 1, *shape[1:])]
+
+
 def _boxes(node: Node) -> Shapes:
     most = node.integers(2, "max_output_size", any_rank=True)
     if most is None:
@@ -53,4 +66,4 @@ HOST_SHAPES: dict[str, Callable[[Node], Shapes]] = {
     op: rule for rule, ops in {
         _same: "REAL IMAG COMPLEX_ABS ATAN2 LOCAL_RESPONSE_NORMALIZATION BUCKETIZE", _rfft2d: "RFFT2D",
         _segments: "UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN",
-        _boxes: " ".join(BOXES)}.items() for op in ops.split()}
+        _sorted_segments: "SEGMENT_SUM", _boxes: " ".join(BOXES)}.items() for op in ops.split()}

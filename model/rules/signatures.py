@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 __all__ = ["ACTIVATION_KINDS", "COMPARISONS", "FLOAT_COMPUTED", "FLOAT_MOVES", "FLOAT_OPERATORS", "FLOAT_POOLS",
            "FLOAT_PRODUCTS", "FLOAT_REDUCTIONS", "FLOAT_RESIZES", "FLOAT_ROWS", "FLOAT_TOPS", "KINDS", "MIXED_KINDS",
-           "RANKINGS", "SIGNATURES", "Signature", "Slot"]
+           "RANKINGS", "SEGMENTS", "SIGNATURES", "Signature", "Slot"]
 
 #: Types of each kind. `q8` and `q16` are activations: one scale, one zero point; what else kinds of `MIXED_KINDS` have
 #: has neither. Where all is known, what begins with q8 or q32 is an integer of either width.
@@ -41,8 +41,8 @@ FLOAT_OPERATORS = (
 FLOAT_MOVES = (
     "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS",
     "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE",
-    "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH",
-    "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK")
+    "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SCATTER_ND", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND",
+    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK")
 
 #: Sums that may be of float32 inside a model, and give float32 then.
 FLOAT_REDUCTIONS = ("MEAN", "SUM")
@@ -73,6 +73,9 @@ RANKINGS = ("ARG_MAX", "ARG_MIN")
 
 #: Operators of the largest of rows, which may be of float32 that a DEQUANTIZE makes.
 FLOAT_TOPS = ("TOPK_V2",)
+
+#: Sums and extremes of rows by their segments, of int32, and of float32 inside a model.
+SEGMENTS = ("SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_SUM")
 
 _TABLE = {
     "q8or16 w8 bias? -> q8or16": "CONV_2D DEPTHWISE_CONV_2D FULLY_CONNECTED",

@@ -6,7 +6,7 @@ Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd
 
 import numpy as np
 
-from tq_hw.model.errors import InputError, ModelError, UnsupportedError
+from tq_hw.model.errors import InputError, ModelError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.registry import Array, Inputs, kernel, normalize_axis, str_option, value
 
@@ -75,14 +75,12 @@ def gather_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("SCATTER_ND")
 def scatter_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Zeros, with the slices of input 1 at the indices in input 0; what meets at one place would be added."""
+    """Zeros, with the slices of input 1 at the indices in input 0; what meets at one place is added, and wraps."""
     indices, updates, shape = value(inputs, 0), value(inputs, 1), tuple(int(size) for size in value(inputs, 2))
     depth = indices.shape[-1]
     places = flat_indices(indices, shape)
-    if np.unique(places).size != places.size:
-        raise UnsupportedError("an index occurs twice: sums of codes have no meaning; add before SCATTER_ND")
     result = np.zeros(shape, updates.dtype).reshape(-1, *shape[depth:])
-    result[places] = updates.reshape(-1, *shape[depth:])
+    np.add.at(result, places, updates.reshape(-1, *shape[depth:]))
     return [result.reshape(shape)]
 
 

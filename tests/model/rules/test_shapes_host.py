@@ -27,6 +27,7 @@ def shapes_of(op: str, inputs: list[tuple[int, ...] | list[int] | int], count: i
     ("BUCKETIZE", [(3, 5)], [(3, 5)]),
     ("UNSORTED_SEGMENT_SUM", [(5, 4), [0, 1, 1, 2, 0], 3], [(3, 4)]),
     ("UNSORTED_SEGMENT_MAX", [(2, 3, 4), [[0, 1, 1], [2, 0, 0]], [7]], [(7, 4)]),
+    ("SEGMENT_SUM", [(5, 4), [0, 0, 1, 3, 3]], [(4, 4)]),
     ("NON_MAX_SUPPRESSION_V4", [(9, 4), (9,), 5], [(5,), ()]),
     ("NON_MAX_SUPPRESSION_V5", [(9, 4), (9,), 5], [(5,), (5,), ()]),
 ])
@@ -49,6 +50,9 @@ def test_convolutions_of_volumes() -> None:
     ("UNSORTED_SEGMENT_SUM", [(5, 4), [0, 1], 3],
      "data have shape [5, 4] and their segments [2], expected one for each of the first dimensions"),
     ("UNSORTED_SEGMENT_SUM", [(2,), [0, 1], [3, 4]], "num_segments is [3, 4], expected one number of 0 or more"),
+    ("SEGMENT_SUM", [(5, 4), [0, 1]],
+     "data have shape [5, 4] and their segments [2], expected one for each row"),
+    ("SEGMENT_SUM", [(2, 4), [1, 0]], "segments must be 0 or more and never fall"),
     ("NON_MAX_SUPPRESSION_V4", [(9, 4), (9,), -1], "max_output_size is [-1], expected one number of 0 or more"),
 ])
 def test_refuses_what_does_not_fit(op: str, inputs: list[tuple[int, ...] | list[int] | int], message: str) -> None:

@@ -9,6 +9,7 @@ from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import OptionError, ToolError, UnsupportedError
 from tq_hw.model.graph import Model
+from tq_hw.model.rules.signatures import SEGMENTS
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.samples.typical import typical
 from tq_hw.model.tflite.reader import parse_model
@@ -107,6 +108,12 @@ def floating(op: str) -> bytes:
     x = b.input((1, 5), "float32")
     inputs = [x, b.constant(np.array(2, np.float32))] if op == "POW" else [x]
     return b.build(b.add("QUANTIZE", [b.add(op, inputs)], scale=0.5))
+
+
+def segmented(op: str) -> bytes:
+    b = ModelBuilder()
+    more = [] if op == "SEGMENT_SUM" else [b.constant(np.array(2, np.int32))]
+    return b.build(b.add(op, [b.input((3, 5), "int32"), b.constant(np.array([0, 1, 1], np.int32)), *more]))
 
 
 def hot() -> bytes:
@@ -241,8 +248,10 @@ REFUSED = [
      "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
     ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Have a state of int16; found int8. LiteRT's result is "
      "undefined"),
-    ("litert", one("ELU"), "operator 0 (ELU)", "Use an operator that the reference resolver has; found ELU. LiteRT "
-     "refuses it"),
+    *(("litert", data, f"operator 0 ({op})", f"Use an operator that the reference resolver has; found {op}. LiteRT "
+       "refuses it") for op, data in (("ELU", one("ELU")), ("SEGMENT_SUM", segmented("SEGMENT_SUM")))),
+    *(("tflm", segmented(op), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro "
+       "refuses it") for op in SEGMENTS),
     *((profile, wide(op), f"operator 0 ({op})", "Give it no int16: the engine's kernel does not take it; found int16 "
        f"for tensor 0, 't0'. {name} refuses it") for profile, name in (("tflm", "TFLite Micro"), ("litert", "LiteRT"))
       for op in NOT_WIDE[profile]),

@@ -238,6 +238,7 @@ def scatter_nd(rng: Rng, op: str) -> bytes:
     depth = int(rng.integers(1, len(target) + 1))
     every = np.stack(np.unravel_index(rng.permutation(int(np.prod(target[:depth]))), target[:depth]), axis=-1)
     indices = every[:int(rng.integers(1, len(every) + 1))].astype(np.int32)
+    indices = np.concatenate([indices, indices[:pick(rng, 0, 1)]])  # one that repeats is added
     updates = source(rng, b, (len(indices), *target[depth:]))
     return b.build(b.add(op, [b.constant(indices), updates, b.constant([int(size) for size in target])]))
 

@@ -1,0 +1,121 @@
+"""What slices at constant places add up to: SCATTER_ND whose indices repeat, segments, SCATTER_ND of float32.
+
+For each place of the result GATHER takes the slices that meet there, in their order, and after them rows of nothing,
+or, where the largest or least is looked for, the last one again; a reduction over these does what the kernel does,
+which begins with nothing, too. Codes of a SCATTER_ND are added as they are, whatever their zero point, and wrap: the
+last byte of a sum of int32.
+"""
+
+import math
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.indices import Steps
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.model.graph import Operator, Tensor
+from tq_hw.sim.golden.rearrange import flat_indices
+from tq_hw.sim.golden.registry import Array
+from tq_hw.sim.golden.segments import NOTHING
+
+__all__ = ["BY_PLACE"]
+
+#: Reductions that do what a kernel does, by its operator.
+_REDUCTIONS = {"SEGMENT_SUM": "SUM", "UNSORTED_SEGMENT_SUM": "SUM", "UNSORTED_SEGMENT_MAX": "REDUCE_MAX",
+               "UNSORTED_SEGMENT_MIN": "REDUCE_MIN"}
+#: Types of codes that are added in int32.
+_NARROW = ("int8", "uint8", "int16")
+
+
+def _meeting(places: Array, count: int, again: bool) -> Array:
+    """Return which slices meet at each of `count` places, in their order, one row each.
+
+    Where none is left there is the last one `again`, else a number after all of them.
+    """
+    found: list[list[int]] = [[] for _ in range(count)]
+    for number, place in enumerate(places.tolist()):
+        if place >= 0:
+            found[place].append(number)
+    most = max([1, *map(len, found)])
+    rows = [row + [row[-1] if again and row else len(places)] * (most - len(row)) for row in found]
+    return np.array(rows, np.int32).reshape(count, most)
+
+
+class _Meeting:
+    """Slices of an input of `op`, as rows, and which of them meet at each place of its output."""
+
+    def __init__(self, graph: Subject, op: Operator, position: int, places: Array, nothing: float,
+                 again: bool = False) -> None:
+        self.steps, self.source, self.target = Steps(graph, op), graph.input(op, position), graph.output(op)
+        self._count = len(places)
+        size = math.prod(self.source.shape) // max(self._count, 1)
+        self._size = max(size, 1)
+        self._rows = _meeting(places, math.prod(self.target.shape) // self._size, again)
+        self._nothing = nothing
+
+    def gathered(self) -> int:
+        """Add what takes the slices; return the tensor: place, number of the slice there, elements."""
+        steps, source, graph = self.steps, self.source, self.steps.graph
+        shape = (self._count, self._size)
+        table = steps.add("RESHAPE", (source.index, graph.add_constant(np.array(shape, np.int32))), source, shape)
+        if (self._rows == self._count).any():
+            row = graph.add_constant(np.full((1, self._size), self._nothing, source.dtype), source.quantization)
+            table = steps.add("CONCATENATION", (table, row), source, (self._count + 1, self._size),
+                              {"axis": 0, "fused_activation_function": "NONE"})
+        return steps.add("GATHER", (table, graph.add_constant(self._rows)), source, (*self._rows.shape, self._size),
+                         {"axis": 0, "batch_dims": 0})
+
+    def reduced(self, name: str, index: int, like: Tensor) -> int:
+        """Add a reduction over the slices of each place."""
+        axis = self.steps.graph.add_constant(np.array([1], np.int32))
+        return self.steps.add(name, (index, axis), like, (len(self._rows), self._size), {"keep_dims": False})
+
+    @property
+    def repeats(self) -> bool:
+        """Whether slices meet."""
+        return bool(self._rows.shape[1] > 1)
+
+    def rewrite(self, op: Operator, index: int) -> Rewrite:
+        """Return the rewrite that ends in a tensor."""
+        steps = self.steps
+        shape = steps.graph.add_constant(np.array(self.target.shape, np.int32))
+        steps.made.append(Operator(op.index, "RESHAPE", (index, shape), op.outputs))
+        return Rewrite([op], steps.made)
+
+
+@pattern("SCATTER_ND")
+def scatter_by_gather(graph: Subject, op: Operator) -> Rewrite | None:
+    """Codes that meet at an index are added in int32; float32 is taken from where it was, or is 0."""
+    indices, updates, target = graph.constant(op, 0), graph.input(op, 1), graph.output(op)
+    if indices is None or graph.constant(op, 2) is None or 0 in (*updates.shape, *target.shape):
+        return None
+    meeting = _Meeting(graph, op, 1, flat_indices(indices, target.shape), 0)
+    if updates.dtype == "float32":
+        made = meeting.gathered()
+        return meeting.rewrite(op, meeting.reduced("SUM", made, updates) if meeting.repeats else made)
+    if not meeting.repeats or updates.dtype == "int64":
+        return None
+    made = meeting.gathered()
+    if updates.dtype == "bool":
+        return meeting.rewrite(op, meeting.reduced("REDUCE_ANY", made, updates))
+    wide = Tensor(0, updates.name, "int32", graph.tensors[made].shape)
+    made = meeting.steps.add("CAST", (made,), wide, wide.shape) if updates.dtype in _NARROW else made
+    made = meeting.reduced("SUM", made, wide)
+    if updates.dtype in _NARROW:
+        made = meeting.steps.add("CAST", (made,), target, graph.tensors[made].shape)
+    return meeting.rewrite(op, made)
+
+
+@pattern(*_REDUCTIONS)
+def segments(graph: Subject, op: Operator) -> Rewrite | None:
+    """Rows of constant segments are added, or the largest or least of them taken; of no row there is nothing."""
+    places, source, target = graph.constant(op, 1), graph.input(op), graph.output(op)
+    if places is None or source.dtype not in ("int32", "float32") or 0 in (*source.shape, *target.shape) or (
+            len(op.inputs) > 2 and graph.constant(op, 2) is None):
+        return None
+    reduction = _REDUCTIONS[op.op]
+    meeting = _Meeting(graph, op, 0, places.reshape(-1), NOTHING[op.op](np.dtype(source.dtype)), reduction != "SUM")
+    return meeting.rewrite(op, meeting.reduced(reduction, meeting.gathered(), source))
+
+
+#: In the order in which they are tried.
+BY_PLACE = (scatter_by_gather, segments)
