@@ -16,6 +16,12 @@ def _same(node: Node) -> Shapes:
     return [node.shape(0)]
 
 
+def _alike(node: Node) -> Shapes:
+    if node.shape(0) != node.shape(1):
+        raise node.error(f"inputs have shapes {list(node.shape(0))} and {list(node.shape(1))}, expected one shape")
+    return [node.shape(0)]
+
+
 def _rfft2d(node: Node) -> Shapes:
     shape, sizes = node.shape(0), node.integers(1, "fft_length", 2)
     if len(shape) < 2:
@@ -64,6 +70,6 @@ def _boxes(node: Node) -> Shapes:
 #: Rules by operator.
 HOST_SHAPES: dict[str, Callable[[Node], Shapes]] = {
     op: rule for rule, ops in {
-        _same: "REAL IMAG COMPLEX_ABS ATAN2 LOCAL_RESPONSE_NORMALIZATION BUCKETIZE", _rfft2d: "RFFT2D",
+        _same: "REAL IMAG COMPLEX_ABS LOCAL_RESPONSE_NORMALIZATION BUCKETIZE", _rfft2d: "RFFT2D", _alike: "ATAN2",
         _segments: "UNSORTED_SEGMENT_SUM UNSORTED_SEGMENT_PROD UNSORTED_SEGMENT_MAX UNSORTED_SEGMENT_MIN",
         _sorted_segments: "SEGMENT_SUM", _boxes: " ".join(BOXES)}.items() for op in ops.split()}

@@ -33,9 +33,10 @@ MIXED_KINDS = ("q8or32", "q8or16or32", "q8toint", "q8orany")
 
 #: Operators of one element each that may be float32 inside a model: all of their inputs and outputs then are.
 FLOAT_OPERATORS = (
-    "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "GELU", "HARD_SWISH",
-    "LEAKY_RELU", "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "RELU", "RELU6", "RELU_0_TO_1",
-    "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH")
+    "ABS", "ADD", "ATAN2", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "GELU", "HARD_SWISH",
+    "LEAKY_RELU", "LOG", "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "RELU", "RELU6",
+    "RELU_0_TO_1", "RELU_N1_TO_1", "ROUND", "RSQRT", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB",
+    "TANH")
 
 #: Operators that only move or choose what may be float32 inside a model: then their `data` and activations are.
 FLOAT_MOVES = (

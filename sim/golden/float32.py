@@ -2,9 +2,9 @@
 
 Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
 `neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
-`floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32 operation as
-it is written there; functions of C's library are those of `libm.py` and `libm_double.py`,
-GELU is Eigen's (`gelu_float.py`).
+`atan2.cc`, `floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32
+operation as it is written there; functions of C's library are those of `libm.py`, `libm_double.py` and
+`libm_angle.py`, GELU is Eigen's (`gelu_float.py`).
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.gelu_float import gelu
 from tq_hw.sim.golden.libm import Float32, expf, expm1f, tanhf
+from tq_hw.sim.golden.libm_angle import atan2f
 from tq_hw.sim.golden.libm_double import cosf, logf, powf, sinf
 from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, require, str_option, value
 
@@ -85,7 +86,7 @@ BINARY: dict[str, Callable[[Float32, Float32], Float32]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply, "DIV": np.divide, "POW": powf, "MAXIMUM": np.maximum,
     "MINIMUM": np.minimum, "SQUARED_DIFFERENCE": lambda x, y: np.square(np.subtract(x, y)),
     "FLOOR_DIV": _floor_div, "FLOOR_MOD": _floor_mod,
-    "PRELU": _prelu}
+    "PRELU": _prelu, "ATAN2": atan2f}
 
 
 def _float(op: Operator, inputs: Inputs) -> list[Array]:

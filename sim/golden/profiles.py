@@ -76,7 +76,7 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
 @_rule("tflm", _REFUSED, "RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "POW", "SIGN", "TILE", "SELECT",
        "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "ONE_HOT", "TOPK_V2", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD",
        "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE", "BITWISE_XOR",
-       "RIGHT_SHIFT", "SEGMENT_SUM", "UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN")
+       "RIGHT_SHIFT", "ATAN2", "SEGMENT_SUM", "UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the engine has."""
     tensor = input_tensor(op, subgraph, 0)

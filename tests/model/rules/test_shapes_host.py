@@ -50,6 +50,7 @@ def test_convolutions_of_volumes() -> None:
     ("UNSORTED_SEGMENT_SUM", [(5, 4), [0, 1], 3],
      "data have shape [5, 4] and their segments [2], expected one for each of the first dimensions"),
     ("UNSORTED_SEGMENT_SUM", [(2,), [0, 1], [3, 4]], "num_segments is [3, 4], expected one number of 0 or more"),
+    ("ATAN2", [(5, 4), (5, 1)], "inputs have shapes [5, 4] and [5, 1], expected one shape"),
     ("SEGMENT_SUM", [(5, 4), [0, 1]],
      "data have shape [5, 4] and their segments [2], expected one for each row"),
     ("SEGMENT_SUM", [(2, 4), [1, 0]], "segments must be 0 or more and never fall"),

@@ -106,7 +106,8 @@ def one(op: str, scale: float = 0.5, output_scale: float | None = None) -> bytes
 def floating(op: str) -> bytes:
     b = ModelBuilder()
     x = b.input((1, 5), "float32")
-    inputs = [x, b.constant(np.array(2, np.float32))] if op == "POW" else [x]
+    more = {"POW": [b.constant(np.array(2, np.float32))], "ATAN2": [x]}
+    inputs = [x, *more.get(op, [])]
     return b.build(b.add("QUANTIZE", [b.add(op, inputs)], scale=0.5))
 
 
@@ -218,7 +219,7 @@ UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
     *(("tflm", floating(op), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro "
-       "refuses it") for op in ("POW", "SIGN")),
+       "refuses it") for op in ("POW", "SIGN", "ATAN2")),
     *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
        f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
     *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine has; found "
