@@ -78,8 +78,10 @@ def _check_node(node: Node) -> None:
     check_shapes(node)
 
 
-#: Types of what is no activation, which quantization leaves as it is.
-_NUMBERS = ("int32", "int64", "bool")
+#: Types that the quantization of a whole model changes nothing about.
+_NO_ADVICE = ("int8", "int32", "int64", "bool", "complex64")
+#: What can be done about types that no part of the accelerator has.
+_OFFERS = {"complex64": "; leave spectra to LiteRT on the host by `tq-hw compile --partition`"}
 
 
 def _is_float(node: Node) -> bool:
@@ -172,8 +174,8 @@ def _offer(node: Node) -> str:
 def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     where = f"{where}, tensor {tensor.index} {tensor.name[:60]!r},"
     if tensor.dtype not in KINDS[kind]:
-        offer = _offer(node) if tensor.dtype == "float32" else ""
-        advice = "" if tensor.dtype in _NUMBERS else "; quantize the whole model to int8"
+        offer = _OFFERS.get(tensor.dtype) or (_offer(node) if tensor.dtype == "float32" else "")
+        advice = "" if tensor.dtype in _NO_ADVICE else "; quantize the whole model to int8"
         raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}", offer)
     quantization = tensor.quantization
     if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:

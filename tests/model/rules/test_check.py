@@ -57,8 +57,9 @@ def test_counts_outputs():
 @pytest.mark.parametrize("index, changes, message", [
     (0, {"dtype": "float32"}, "input 0, tensor 0 'in', has type float32, expected int8 or int16; quantize the whole "
      "model to int8, or leave the operator to LiteRT on the host by `tq-hw compile --partition`"),
-    (2, {"dtype": "int8"}, "input 2, tensor 2 'b', has type int8, expected int32 or int64; quantize the whole model to "
-     "int8"),
+    (2, {"dtype": "int8"}, "input 2, tensor 2 'b', has type int8, expected int32 or int64"),
+    (0, {"dtype": "complex64"}, "input 0, tensor 0 'in', has type complex64, expected int8 or int16; leave spectra to "
+     "LiteRT on the host by `tq-hw compile --partition`"),
     (2, {"dtype": "int64"}, "Give int8 activations an int32 bias, int16 ones an int64 bias or an int32 one that "
      "quantized_bias_type names. Found int64 for tensor 2 'b'."),
     (0, {"dtype": "int16"}, "Keep one type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 "
