@@ -40,8 +40,17 @@ def sampled(low: float, high: float, scale: float, function: Function, kind: typ
 
 
 def interpolated(code: IntArray, table: IntArray) -> IntArray:
-    """Value of a table between its samples; 128 codes a step, halves up."""
+    """Value of a table between its samples; 128 codes a step, halves up.
+
+    The kernel has all of it in int16: where two samples are further apart, as a logarithm's around 0, the line goes the
+    other way round.
+    """
     index = 256 + (code >> _STEP_BITS)
     offset = code & (1 << _STEP_BITS) - 1
-    value: IntArray = table[index] + ((table[index + 1] - table[index]) * offset + (1 << _STEP_BITS - 1) >> _STEP_BITS)
-    return value
+    return _wrapped(table[index] + (_wrapped(table[index + 1] - table[index]) * offset + (1 << _STEP_BITS - 1)
+                                    >> _STEP_BITS))
+
+
+def _wrapped(value: IntArray) -> IntArray:
+    wrapped: IntArray = (value - _LOW) % (1 << 16) + _LOW
+    return wrapped
