@@ -28,8 +28,9 @@ _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 #: A unit holds at most 255 tokens of another one. Where this many may be there at once, a wait is for the latest
 #: operation, which covers those that follow, and the unit that posts them waits for the one that takes.
 _MANY_TOKENS = 240
-#: Operations and writes of tables of a program: each stands for work on a kilobyte of memory at least, on average.
-MOST_COMMANDS = MOST_MEMORY_BYTES >> 10
+#: Operations and writes of tables of a program: each stands for work on 256 bytes of memory at least, on average;
+#: Xception, whose weights come again and again at `n8`, takes more than 2^18.
+MOST_COMMANDS = MOST_MEMORY_BYTES >> 8
 
 
 @dataclass

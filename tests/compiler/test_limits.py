@@ -25,10 +25,10 @@ def _refusal(b: ModelBuilder, *outputs: int) -> str:
 
 def test_many_images() -> None:
     b = ModelBuilder("m")
-    x = b.input((100000, 6, 6, 5), scale=0.1)
+    x = b.input((400000, 2, 2, 5), scale=0.1)
     weights = b.constant(np.ones((7, 3, 3, 5), np.int8), scale=0.1)
     out = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 7)], padding="SAME", scale=0.1)
-    assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 300000 commands, a model may have 262144; use a "
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) takes at least 1200000 commands, a model may have 1048576; use a "
                                 "larger configuration or smaller tensors")
 
 
