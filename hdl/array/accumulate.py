@@ -102,9 +102,12 @@ class Accumulators(wiring.Component):
             filled.eq(delayed(m, tag.keep & tag.full, 4, "filled", control=True)),
             self.done.eq(delayed(m, tag.operation_end, 4, "operation_end", control=True)),
         ]
-        addend: Any = Signal(word_shape, reset_less=True)
+        # With `dsp_preadders` a register for each memory: the one that is not read is 0, and the adder takes both.
+        addends: list[Any] = [Signal(word_shape, name=f"addend{number}" if config.dsp_preadders else "addend",
+                                     reset_less=True) for number in range(1 + config.dsp_preadders)]
         total: Any = Signal(word_shape, reset_less=True)
-        m.d.sync += [total[c].eq(addend[c] + self.psum[c]) for c in range(config.cols)]
+        m.d.sync += [total[c].eq((addends[0][c] | addends[1][c] if config.dsp_preadders else addends[0][c])
+                                 + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
         vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
@@ -126,9 +129,15 @@ class Accumulators(wiring.Component):
                 write.data.eq(total.as_value()),
             ]
 
-        m.d.sync += addend.as_value().eq(Mux(odd3, outputs[1], outputs[0]))
-        with m.If(overwrite3):
-            m.d.sync += addend.as_value().eq(0)
+        for number, addend in enumerate(addends):
+            none = overwrite3
+            if config.dsp_preadders:
+                none = delayed(m, tag.overwrite | (buffer[0] != number), 2, f"none{number}")
+                m.d.sync += addend.as_value().eq(outputs[number])
+            else:
+                m.d.sync += addend.as_value().eq(Mux(odd3, outputs[1], outputs[0]))
+            with m.If(none):
+                m.d.sync += addend.as_value().eq(0)
         held = Signal(32 * config.cols, reset_less=True)
         with m.If(granted3):
             m.d.sync += held.eq(Mux(vector_odd3, outputs[1], outputs[0]))

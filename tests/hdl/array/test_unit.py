@@ -108,6 +108,13 @@ def test_random(seed: int) -> None:
     run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_random_with_adders_in_place_of_choices(seed: int) -> None:
+    rng = random.Random(seed)
+    c = replace(config(*((4, 4), (6, 4))[seed], acc_buffers=2 + 2 * seed), dsp_preadders=1)
+    run_all(c, random_operations(c, rng, 6), seed, refuse=0.3 * seed, slow=rng.choice((0, 0.5, 1)))
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_random_packed(seed: int) -> None:
     rng = random.Random(seed)
