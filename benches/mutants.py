@@ -29,7 +29,7 @@ _COMPUTE_MUTANTS = (
     Mutant("swap wave a cycle late at each row", "array/grid.py",
            'delayed(m, swap, 1, f"swap{r}", control=True)', 'delayed(m, swap, 2, f"swap{r}", control=True)', (_ARRAY,)),
     Mutant("first step adds to what the accumulator held", "array/accumulate.py",
-           "none = overwrite3", "none = overwrite3 & 0", (f"{_UNIT}::test_gemm[4-4]",)),
+           "outputs[0]), overwrite3)", "outputs[0]), overwrite3 & 0)", (f"{_UNIT}::test_gemm[4-4]",)),
     Mutant("image one column too wide for the taps", "array/slots.py",
            "o.cols[k].as_unsigned() < o.in_cols", "o.cols[k].as_unsigned() <= o.in_cols",
            (f"{_UNIT}::test_gemm[4-4]", f"{_UNIT}::test_depthwise[4]")),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -61,22 +62,7 @@ class Accumulators(wiring.Component):
         word_shape = data.ArrayLayout(signed(32), config.cols)
         buffer_bits = ceil_log2(config.acc_buffers)
 
-        # Counts of buffers.
-        free = Signal(range(config.acc_buffers + 1), init=config.acc_buffers)
-        complete = Signal(range(config.acc_buffers + 1))
-        read_buffer = Signal(buffer_bits)
-        filled = Signal()
-        # Both `release` and `take` come late in their cycles, and are counted in the next ones.
-        released = delayed(m, self.acc.release, 1, "released", control=True)
-        taken = delayed(m, self.take, 1, "taken", control=True)
-        kept = Signal.like(complete)
-        m.d.comb += [kept.eq(complete + filled - released), self.free.eq(free > taken)]
-        m.d.sync += [
-            free.eq(free + released - taken), complete.eq(kept),
-            self.acc.full.eq(Mux(self.acc.release, kept > 1, kept != 0)),
-        ]
-        with m.If(self.acc.release):
-            m.d.sync += read_buffer.eq(read_buffer + 1)
+        read_buffer, filled = self._count_buffers(m)
 
         # Stage 1: where the slot goes.
         buffer = Signal(buffer_bits, init=config.acc_buffers - 1)
@@ -129,17 +115,41 @@ class Accumulators(wiring.Component):
                 write.data.eq(total.as_value()),
             ]
 
-        for number, addend in enumerate(addends):
-            none = overwrite3
-            if config.dsp_preadders:
+        if config.dsp_preadders:
+            for number, output in enumerate(outputs):
                 none = delayed(m, tag.overwrite | (buffer[0] != number), 2, f"none{number}")
-                m.d.sync += addend.as_value().eq(outputs[number])
-            else:
-                m.d.sync += addend.as_value().eq(Mux(odd3, outputs[1], outputs[0]))
-            with m.If(none):
-                m.d.sync += addend.as_value().eq(0)
+                self._keep(m, addends[number], output, none)
+        else:
+            self._keep(m, addends[0], Mux(odd3, outputs[1], outputs[0]), overwrite3)
         held = Signal(32 * config.cols, reset_less=True)
         with m.If(granted3):
             m.d.sync += held.eq(Mux(vector_odd3, outputs[1], outputs[0]))
         m.d.comb += self.acc.data.eq(held)
         return m
+
+    def _count_buffers(self, m: Module) -> tuple[Signal, Signal]:
+        """Count buffers that are free and complete; return which is read next, and what is to strobe for a full one."""
+        config, buffer_bits = self._config, ceil_log2(self._config.acc_buffers)
+        free = Signal(range(config.acc_buffers + 1), init=config.acc_buffers)
+        complete = Signal(range(config.acc_buffers + 1))
+        read_buffer = Signal(buffer_bits)
+        filled = Signal()
+        # Both `release` and `take` come late in their cycles, and are counted in the next ones.
+        released = delayed(m, self.acc.release, 1, "released", control=True)
+        taken = delayed(m, self.take, 1, "taken", control=True)
+        kept = Signal.like(complete)
+        m.d.comb += [kept.eq(complete + filled - released), self.free.eq(free > taken)]
+        m.d.sync += [
+            free.eq(free + released - taken), complete.eq(kept),
+            self.acc.full.eq(Mux(self.acc.release, kept > 1, kept != 0)),
+        ]
+        with m.If(self.acc.release):
+            m.d.sync += read_buffer.eq(read_buffer + 1)
+        return read_buffer, filled
+
+    @staticmethod
+    def _keep(m: Module, addend: Any, word: Value, none: Value) -> None:
+        """Take a word, or 0 in place of it."""
+        m.d.sync += addend.as_value().eq(word)
+        with m.If(none):
+            m.d.sync += addend.as_value().eq(0)
