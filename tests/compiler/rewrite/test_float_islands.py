@@ -40,7 +40,9 @@ def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
         inputs, number = [x], np.float32(1)
         if op in BINARY:
             number = np.float32(rng.choice([-1, 1]) * rng.uniform(0.3, 3))
-            inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, b.constant(np.array(number)))
+            # The engine broadcasts none of ATAN2's.
+            constant = b.constant(np.full(256 if op == "ATAN2" else (), number, np.float32))
+            inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, constant)
         options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else (
             {"approximate": bool(rng.integers(2))} if op == "GELU" else {})
         natural = {"EXP": np.exp((127 - point) * scale) / 200, "RSQRT": 0.006 / scale**0.5,
