@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
-__all__ = ["absorb_registers"]
+__all__ = ["Cell", "Readers", "absorb_registers", "readers_of"]
 
 #: Parameters of a flip-flop that such a register can stand for: rising clock, starts at 0, never set.
 _PLAIN = {"CLKMUX": "CLK", "GSR": "DISABLED", "LSRMUX": "LSR", "REGSET": "RESET"}
@@ -20,6 +20,7 @@ _ALWAYS = "1 "
 _PORT_BITS = 18
 
 Cell = dict[str, Any]
+#: By net: names of cells and of their inputs; both are "" for a port of the module.
 Readers = dict[Any, list[tuple[str, str]]]
 
 
@@ -45,7 +46,7 @@ def absorb_registers(netlist: Path) -> int:
 
 
 def _absorb(module: Any) -> int:
-    cells, readers = module["cells"], _readers(module)
+    cells, readers = module["cells"], readers_of(module)
     gone = 0
     for block in list(cells.values()):
         if block["type"] == "MULT18X18D":
@@ -55,7 +56,8 @@ def _absorb(module: Any) -> int:
     return gone
 
 
-def _readers(module: Any) -> Readers:
+def readers_of(module: Any) -> Readers:
+    """Return what reads each net of a module."""
     readers: Readers = defaultdict(list)
     for port in module["ports"].values():
         for bit in port["bits"]:

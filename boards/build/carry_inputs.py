@@ -10,12 +10,12 @@ where C and D are 0; then it has to be right, for each value of A and B, whereve
 """
 
 import json
-from collections import defaultdict
 from functools import cache
 from itertools import permutations
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tq_hw.boards.build.block_registers import Cell, readers_of
 from tq_hw.boards.build.lut_functions import (
     PINS,
     Function,
@@ -27,15 +27,14 @@ from tq_hw.boards.build.lut_functions import (
     without_idle,
 )
 
-__all__ = ["Half", "half_function", "pack_carry_inputs", "placed"]
+__all__ = ["pack_carry_inputs"]
 
 _LUT2_BITS = 0xF
-Cell = dict[str, Any]
 #: Cell and number of a half, 0 or 1.
 _Place = tuple[str, int]
 
 
-class Half(NamedTuple):
+class _Half(NamedTuple):
     """What half a carry cell does: `goes_on` says whether the carry goes on, and `comes` what comes else."""
 
     goes_on: Function
@@ -49,15 +48,15 @@ class _Pins(NamedTuple):
     table: int
 
 
-def half_function(cell: Cell, number: int) -> Half:
+def _half_function(cell: Cell, number: int) -> _Half:
     """Return what half of a CCU2C does."""
     pins = cell["connections"]
     nets = [pins[f"{pin}{number}"][0] for pin in PINS]
     table = int(cell["parameters"][f"INIT{number}"], 2)
-    return Half(without_idle(of_pins(nets, table)), without_idle(of_pins(nets[:2], table & _LUT2_BITS)))
+    return _Half(without_idle(of_pins(nets, table)), without_idle(of_pins(nets[:2], table & _LUT2_BITS)))
 
 
-def placed(half: Half) -> tuple[list[Net], int] | None:
+def _placed(half: _Half) -> tuple[list[Net], int] | None:
     """Return nets for the four inputs and the table of a half that does this; None where there are none."""
     nets = tuple(dict.fromkeys((*half.goes_on.nets, *half.comes.nets)))
     if len(nets) > len(PINS):
@@ -71,8 +70,8 @@ def placed(half: Half) -> tuple[list[Net], int] | None:
 
 @cache
 def _place(count: int, goes_on: tuple[tuple[int, ...], int], comes: tuple[tuple[int, ...], int]) -> _Pins | None:
-    """As `placed`, of nets 0 to count - 1: so the halves of an adder are worked out once."""
-    half = Half(Function(*goes_on), Function(*comes))
+    """As `_placed`, of nets 0 to count - 1: so the halves of an adder are worked out once."""
+    half = _Half(Function(*goes_on), Function(*comes))
     for pins in permutations(range(len(PINS)), count):
         # What is not used is tied to 1, as Yosys ties it.
         inputs: list[int | str] = ["1"] * len(PINS)
@@ -84,7 +83,7 @@ def _place(count: int, goes_on: tuple[tuple[int, ...], int], comes: tuple[tuple[
     return None
 
 
-def _table(half: Half, inputs: list[int | str]) -> int | None:
+def _table(half: _Half, inputs: list[int | str]) -> int | None:
     """Return the table with which these inputs do it; None where there is none."""
     goes_on = [_at(half.goes_on, inputs, index) for index in range(16)]
     apart = "1" in inputs[2:]
@@ -131,16 +130,7 @@ def _pack(module: Any) -> int:
 
 def _feeders(module: Any) -> list[tuple[str, list[_Place]]]:
     """Return the LUTs that only halves of carry cells read, those of the fewest inputs first, and these halves."""
-    cells = module["cells"]
-    readers: dict[Net, list[tuple[str, str]]] = defaultdict(list)
-    for port in module["ports"].values():
-        for net in port["bits"]:
-            readers[net].append(("", ""))
-    for name, cell in cells.items():
-        for pin, nets in cell["connections"].items():
-            if cell["port_directions"].get(pin) != "output":
-                for net in nets:
-                    readers[net].append((name, pin))
+    cells, readers = module["cells"], readers_of(module)
     luts = [(name, cell["connections"]["Z"][0]) for name, cell in cells.items() if cell["type"] == "LUT4"]
     found = [(name, readers[net]) for name, net in luts if readers[net] and all(
         user and cells[user]["type"] == "CCU2C" and pin != "CIN" for user, pin in readers[net])]
@@ -154,10 +144,10 @@ def _absorb(cells: dict[str, Cell], name: str, places: list[_Place]) -> int:
     net, inner = lut["connections"]["Z"][0], lut_function(lut)
     found = []
     for cell, number in places:
-        half = half_function(cells[cell], number)
-        wider = Half(*(without_idle(substituted(function, net, inner)) if net in function.nets else function
+        half = _half_function(cells[cell], number)
+        wider = _Half(*(without_idle(substituted(function, net, inner)) if net in function.nets else function
                        for function in half))
-        way = placed(wider)
+        way = _placed(wider)
         if way is None:
             return 0
         found.append((cells[cell], number, *way))

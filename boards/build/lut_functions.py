@@ -18,7 +18,7 @@ class Function(NamedTuple):
     table: int
 
 
-def is_constant(net: Net) -> bool:
+def _is_constant(net: Net) -> bool:
     """Return whether a net is a constant; "x", which nothing reads, counts as 0."""
     return isinstance(net, str)
 
@@ -30,11 +30,11 @@ def value_at(function: Function, values: Mapping[Net, int]) -> int:
 
 def of_pins(nets: Sequence[Net], table: int) -> Function:
     """Return the function of a table whose index bits are these nets: constants and repetitions are left out."""
-    distinct = tuple(dict.fromkeys(net for net in nets if not is_constant(net)))
+    distinct = tuple(dict.fromkeys(net for net in nets if not _is_constant(net)))
     place = {net: bit for bit, net in enumerate(distinct)}
     result = 0
     for index in range(1 << len(distinct)):
-        pins = sum((int(net == "1") if is_constant(net) else index >> place[net] & 1) << bit
+        pins = sum((int(net == "1") if _is_constant(net) else index >> place[net] & 1) << bit
                    for bit, net in enumerate(nets))
         result |= (table >> pins & 1) << index
     return Function(distinct, result)

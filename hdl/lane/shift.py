@@ -1,7 +1,8 @@
 """Shifts of an int32: either way before the product, and right with the roundings of `isa.uop.Rounding` after it.
 
 Right shift, HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
-Each shift is in two steps, by whole bytes and then by the rest: a register between two small multiplexers.
+Each shift begins with whole bytes; the first one has another step, the one after the product two: registers between
+small multiplexers.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
