@@ -1,8 +1,12 @@
-"""Help pages that fit any terminal: click's own are never narrower than 50 columns."""
+"""What commands share before they run: help pages that fit any terminal, and values that are no options.
+
+click's own pages are never narrower than 50 columns, and its options take the next option for their value.
+"""
 
 import shutil
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import click
 
@@ -49,6 +53,18 @@ class _Formatter(click.HelpFormatter):
 
 
 class Context(click.Context):
-    """A context whose help pages fit the terminal."""
+    """A context whose help pages fit the terminal, and in which no option is the value of another one."""
 
     formatter_class = _Formatter
+
+    def invoke(self, callback: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """Run a command; UsageError if an option without its value has taken the next option for it."""
+        options = [each for each in self.command.params if isinstance(each, click.Option)]
+        names = {name for option in options for name in option.opts}
+        for option in options:
+            given = self.params.get(option.name or "")
+            for value in given if isinstance(given, tuple) else (given,):
+                if isinstance(value, str) and value in names:
+                    raise click.UsageError(f"Option {option.opts[0]!r} requires an argument, found option {value!r}.",
+                                           self)
+        return super().invoke(callback, *args, **kwargs)

@@ -52,6 +52,12 @@ NAMES = ", ".join(PRESETS)
     (["compile", "small.tflite", "--patterns", "a.py", "-o", "a.py"],
      "-o a.py: is an input of this command; choose another file"),
     (["compile", "small.tflite", "--frob"], "No such option '--frob'. Try 'tq-hw compile --help'."),
+    (["compile", "small.tflite", "--json", "-o"],
+     "Option '--json' requires an argument, found option '-o'. Try 'tq-hw compile --help'."),
+    (["build", "--board", "ulx3s_85f", "-o", "--json"],
+     "Option '-o' requires an argument, found option '--json'. Try 'tq-hw build --help'."),
+    (["compile", "small.tflite", "--patterns", "a.py", "--patterns", "--wide"],
+     "Option '--patterns' requires an argument, found option '--wide'. Try 'tq-hw compile --help'."),
     (["compile"], "Missing argument 'MODEL.tflite'. Try 'tq-hw compile --help'."),
     (["frob"], "No such command 'frob'. Try 'tq-hw --help'."),
     (["sim", "small.tflite", "--engine", "abacus"], "Invalid value for '--engine': 'abacus' is not one of 'rtl', "
