@@ -171,12 +171,23 @@ def _offer(node: Node) -> str:
     return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
 
 
+def _advice(node: Node, tensor: Tensor) -> str:
+    """Say how a model gets the type that an operator expects."""
+    if tensor.dtype in _NO_ADVICE:
+        return ""
+    integers = [each for each in node.tensors if each.dtype in ("int4", "int8", "int16")]
+    if tensor.dtype == "float32" and integers and all(each.data is not None for each in integers):
+        return ("; weights are integers and activations are not (dynamic-range quantization): give the converter a "
+                "representative dataset, and quantize the whole model to int8")
+    return "; quantize the whole model to int8"
+
+
 def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     where = f"{where}, tensor {tensor.index} {tensor.name[:60]!r},"
     if tensor.dtype not in KINDS[kind]:
         offer = _OFFERS.get(tensor.dtype) or (_offer(node) if tensor.dtype == "float32" else "")
-        advice = "" if tensor.dtype in _NO_ADVICE else "; quantize the whole model to int8"
-        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{advice}", offer)
+        raise node.error(f"{where} has type {tensor.dtype}, expected {' or '.join(KINDS[kind])}{_advice(node, tensor)}",
+                         offer)
     quantization = tensor.quantization
     if kind not in ACTIVATION_KINDS and (kind, tensor.dtype) not in _QUANTIZED:
         return

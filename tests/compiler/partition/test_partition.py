@@ -75,6 +75,10 @@ def test_a_model_of_the_host_alone_is_refused():
         "'t0') must be int8, not float32; quantize the model to int8")
 
 
+DYNAMIC = ("weights are integers and activations are not (dynamic-range quantization): give the converter a "
+           "representative dataset, and ")
+
+
 def test_a_refused_model_is_not_offered_what_is_done():
     """Weights alone in int8, with DEQUANTIZE before each operator or without; the reason is that of an operator."""
     for dequantized in (False, True):
@@ -88,7 +92,8 @@ def test_a_refused_model_is_not_offered_what_is_done():
             partition(model, TINY)
         assert str(caught.value) == (
             f"weights: the accelerator takes no operator of the model: operator {int(dequantized)} (CONV_2D): input 0, "
-            "tensor 0 't0', has type float32, expected int8 or int16; quantize the whole model to int8")
+            f"tensor 0 't0', has type float32, expected int8 or int16; {'' if dequantized else DYNAMIC}quantize the "
+            "whole model to int8")
 
 
 @pytest.mark.parametrize("op", ["TRANSPOSE_CONV", "ASSIGN_VARIABLE"])

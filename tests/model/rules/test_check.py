@@ -1,9 +1,11 @@
+import re
+from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.model.rules.refusals import edit_operator, edit_tensor, message_of, options
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import ModelError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph
 from tq_hw.model.rules.check import check_model, rules_of
 from tq_hw.model.rules.signatures import SIGNATURES
@@ -287,3 +289,19 @@ def test_weights_of_an_operator_in_float32_are_named():
     with pytest.raises(UnsupportedError, match="quantize the whole model to int8, or leave the operator to LiteRT on "
                        "the host by `tq-hw compile --partition`$"):
         check_model(builder.model(builder.add("DEQUANTIZE", [weights])))
+
+
+def test_quantized_weights_of_a_float32_model_are_named():
+    builder = ModelBuilder("m")
+    image = builder.input((1, 3), dtype="float32", name="in")
+    builder.constant(np.ones((2, 3), np.int8), scale=[0.1])
+    op = partial(builder.add, "FULLY_CONNECTED", [image, builder.constant(np.ones((2, 3), np.float32))])
+    message = "operator 0 FULLY_CONNECTED: input 0, tensor 0 'in', has type float32, expected int8 or int16; "
+    with pytest.raises(ModelError, match=re.escape(
+            message + "weights are integers and activations are not (dynamic-range quantization): give the converter a "
+            "representative dataset, and quantize the whole model to int8") + "$"):
+        check_model(builder.model(op()))
+    # Where there are int8 activations, too, an operator was left in float32.
+    builder.input((1, 3), scale=0.1)
+    with pytest.raises(ModelError, match=re.escape(message + "quantize the whole model to int8")):
+        check_model(builder.model(op()))
