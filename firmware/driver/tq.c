@@ -7,7 +7,7 @@ static uint32_t word_at(const uint8_t *bytes)
 
 uint32_t tq_crc32(uint32_t crc, const void *data, size_t bytes)
 {
-    /* Four bits at a time: a small table, twice as fast as bits. */
+    /* Four bits at a time: a small table, twice as fast as single bits. */
     static const uint32_t table[16] = {
         0x00000000u, 0x1db71064u, 0x3b6e20c8u, 0x26d930acu, 0x76dc4190u, 0x6b6b51f4u, 0x4db26158u, 0x5005713cu,
         0xedb88320u, 0xf00f9344u, 0xd6d6a3e8u, 0xcb61b38cu, 0x9b64c2b0u, 0x86d3d2d4u, 0xa00ae278u, 0xbdbdf21cu};
@@ -148,7 +148,7 @@ static tq_status place(tq_model *model, uint32_t memory, uint32_t memory_bytes)
         if (sizes[region] > memory_bytes - used || aligned(sizes[region]) < sizes[region])
             return TQ_NO_MEMORY;
         model->bases[region] = memory + used;
-        /* The last region need not be filled up. */
+        /* The last region needs no padding. */
         used = aligned(sizes[region]) > memory_bytes - used ? memory_bytes : used + aligned(sizes[region]);
     }
     return TQ_OK;
@@ -185,7 +185,7 @@ tq_status tq_open(tq_model *model, const tq_bus *bus, const void *file, size_t f
         return TQ_BAD_ARGUMENT;
     /* A model that does not open has no bus. */
     model->bus = NULL;
-    /* Memory may end where addresses do. */
+    /* Memory may end at the last address. */
     if (bus == NULL || file == NULL || memory % TQ_ALIGN != 0
         || (memory_bytes > 0 && memory + (memory_bytes - 1u) < memory))
         return TQ_BAD_ARGUMENT;
@@ -253,8 +253,8 @@ tq_status tq_counter(const tq_model *model, uint32_t offset, uint32_t *value)
 static tq_status wait_for_end(const tq_bus *bus, uint32_t most_cycles, uint32_t *end)
 {
     uint32_t cycles = 0, still = 0;
-    uint64_t passed = 0; /* the counter begins again after 2^32 cycles */
-    /* A look takes a cycle at least, but for those at a clock that stands still: a device that lies ends, too. */
+    uint64_t passed = 0; /* the counter wraps at 2^32 cycles */
+    /* A poll takes at least a cycle if the clock runs, so this also ends for a device with a false counter. */
     for (uint64_t looks = 0;; looks++) {
         uint32_t now;
         tq_status status = read_register(bus, TQ_REG_STATUS, end);

@@ -1,4 +1,4 @@
-/* Driver of the accelerator: open a compiled model, run it. C11, no heap, no library but the compiler's own headers. */
+/* Driver of the accelerator: open a compiled model, run it. C11 without heap or library, only compiler headers. */
 #ifndef TQ_H
 #define TQ_H
 
@@ -15,8 +15,8 @@ extern "C" {
 #ifndef TQ_MOST_TENSORS
 #define TQ_MOST_TENSORS 8u
 #endif
-/* Looks at a machine whose clock stands still, or that does not stop, after which it is given up. They must take longer
- * than TQ_DRAIN_CYCLES, in which a stop comes back. */
+/* Polls after which a machine is given up whose clock does not run, or that does not stop. They must take longer than
+ * TQ_DRAIN_CYCLES, the cycles of a stop. */
 #ifndef TQ_STUCK_POLLS
 #define TQ_STUCK_POLLS 100000u
 #endif
@@ -27,8 +27,8 @@ extern "C" {
 typedef enum tq_status {
     TQ_OK = 0,
     TQ_BAD_ARGUMENT,        /* a null pointer, an unaligned address, a size that is not the tensor's */
-    TQ_BUS_FAILED,          /* the bus said so */
-    TQ_NO_DEVICE,           /* the magic register holds something else */
+    TQ_BUS_FAILED,          /* the bus reported an error */
+    TQ_NO_DEVICE,           /* the magic register has another value */
     TQ_NO_FILE,             /* not a compiled model */
     TQ_OTHER_VERSION,       /* of the file's format */
     TQ_TRUNCATED,           /* the file is shorter than it says */
@@ -38,7 +38,7 @@ typedef enum tq_status {
     TQ_TOO_MANY_TENSORS,    /* more than TQ_MOST_TENSORS */
     TQ_STOPPED,             /* the machine stopped with an error: error_code, error_unit, error_index of the model */
     TQ_TIMED_OUT,           /* the machine did not end in time and was stopped */
-    TQ_NO_ANSWER,           /* nobody answers at the other end of the link */
+    TQ_NO_ANSWER,           /* no answer from the other end of the link */
     TQ_REFUSED,             /* the board refuses a request */
     TQ_BOARD_RESET,         /* the board was reset: open the link and the model again */
     TQ_NOT_FINITE           /* a float that is not finite or too large for the tensor */
@@ -46,8 +46,8 @@ typedef enum tq_status {
 
 typedef enum tq_space { TQ_REGISTERS, TQ_MEMORY } tq_space;
 
-/* The way to the device. Both functions copy `bytes` bytes between `data` and byte address `address` of a space and
- * return TQ_OK or what went wrong. Registers come in whole words, low byte first. */
+/* Access to the device. Both functions copy `bytes` bytes between `data` and byte address `address` of a space and
+ * return TQ_OK or an error. Registers are accessed in whole words, low byte first. */
 typedef struct tq_bus {
     tq_status (*read)(void *context, tq_space space, uint32_t address, void *data, uint32_t bytes);
     tq_status (*write)(void *context, tq_space space, uint32_t address, const void *data, uint32_t bytes);
@@ -56,7 +56,7 @@ typedef struct tq_bus {
 
 /* An input or output: dense, row-major, in the device's memory. */
 typedef struct tq_tensor {
-    const char *name; /* in the file, ended by 0 */
+    const char *name; /* in the file, zero-terminated */
     double scale;
     int32_t zero_point;
     uint32_t dtype; /* TQ_DTYPE_..., as stored */
@@ -67,7 +67,7 @@ typedef struct tq_tensor {
     uint32_t bytes;
 } tq_tensor;
 
-/* An open model. Everything is for reading; the file and the bus must stay as long as it is used. */
+/* An open model, for reading only. The file and the bus must stay valid as long as it is used. */
 typedef struct tq_model {
     const tq_bus *bus; /* NULL where tq_open failed: then calls return TQ_BAD_ARGUMENT */
     const uint8_t *file;
@@ -79,27 +79,27 @@ typedef struct tq_model {
 } tq_model;
 
 /* Check a compiled file and the device, load the model into `memory_bytes` of the device's memory from `memory` on, and
- * describe its tensors. `memory` is a multiple of TQ_ALIGN. A model that was open there is gone. */
+ * describe its tensors. `memory` is a multiple of TQ_ALIGN. The call overwrites a model that was open there. */
 tq_status tq_open(tq_model *model, const tq_bus *bus, const void *file, size_t file_bytes, uint32_t memory,
                   uint32_t memory_bytes);
 /* Write all of an input, or read all of an output; `bytes` must be the tensor's. */
 tq_status tq_write(const tq_model *model, const tq_tensor *tensor, const void *data, uint32_t bytes);
 tq_status tq_read(const tq_model *model, const tq_tensor *tensor, void *data, uint32_t bytes);
-/* Run once; a stateful model goes on from its state. Stops after `most_cycles` of the accelerator's clock. */
+/* Run once; a stateful model continues from its state. Stops after `most_cycles` of the accelerator's clock. */
 tq_status tq_run(tq_model *model, uint32_t most_cycles);
 /* Give a stateful model its first state again. */
 tq_status tq_reset_state(const tq_model *model);
 /* Read a counter of the last run: a TQ_REG_COUNTER_... register. */
 tq_status tq_counter(const tq_model *model, uint32_t offset, uint32_t *value);
-/* Say what a status means, in a few words of English. */
+/* Return the meaning of a status, in a few words of English. */
 const char *tq_text(tq_status status);
 
-/* tq_float.c: the edges of a model whose own inputs and outputs are float32, as TFLite's QUANTIZE and DEQUANTIZE.
+/* tq_float.c: convert float32 inputs and outputs of the original model, as TFLite's QUANTIZE and DEQUANTIZE do.
  * `stored` has the tensor's dtype (int8, uint8 or int16), `count` elements. */
 tq_status tq_quantize(const tq_tensor *tensor, const float *values, void *stored, uint32_t count);
 tq_status tq_dequantize(const tq_tensor *tensor, const void *stored, float *values, uint32_t count);
 
-/* tq_mmio.c: a device in the address space of this program. `memory_address` is what the device calls memory[0]. */
+/* tq_mmio.c: a device in the address space of this program. `memory_address` is the device's address of memory[0]. */
 typedef struct tq_mmio {
     volatile uint32_t *registers;
     volatile uint8_t *memory;

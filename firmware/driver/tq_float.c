@@ -1,6 +1,6 @@
 #include "tq.h"
 
-/* Half away from zero; INT64_MIN for what is beyond int32. */
+/* Round half away from zero; INT64_MIN for NaN and values outside int32. */
 static int64_t rounded(float value)
 {
     int64_t whole;

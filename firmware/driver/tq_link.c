@@ -35,7 +35,7 @@ static int send_request(const tq_link *link, const uint8_t *header, const uint8_
     return 0;
 }
 
-/* Take bytes that come one after the other; 1 when all came, 0 when not, negative when the line is gone. */
+/* Receive `count` bytes; 1 when all came, 0 when not, negative when the line is gone. */
 static int receive(const tq_link *link, uint8_t *to, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -46,8 +46,8 @@ static int receive(const tq_link *link, uint8_t *to, uint32_t count)
     return 1;
 }
 
-/* Wait for one answer to the request under way; data of up to `room` bytes go to `data`. Whatever comes, it ends: at most
- * TQ_LINK_MOST_LATE frames are looked at, and before each as many bytes of noise as the longest frame has. */
+/* Wait for one answer to the request under way; data of up to `room` bytes go to `data`. This always ends: at most
+ * TQ_LINK_MOST_LATE frames are read, each after at most as many bytes of noise as the longest frame has. */
 static enum outcome receive_answer(const tq_link *link, uint8_t *data, uint32_t room, uint32_t *status, uint32_t *size)
 {
     uint8_t header[ANSWER_HEADER], crc[CRC_BYTES], byte, before = 0;
@@ -96,7 +96,8 @@ static void note(tq_link *link, int failed)
     }
 }
 
-/* Ask until there is an answer, but not more than `attempts` times. `out` has `count` bytes of a write, `in` has room for `count` bytes of a read. */
+/* Send a request until it is answered, at most `attempts` times. `out` has the `count` bytes of a write, `in` room for
+ * the `count` bytes of a read. */
 static tq_status ask(tq_link *link, uint8_t command, uint32_t address, uint32_t count, const uint8_t *out, uint8_t *in,
                      uint32_t attempts)
 {
@@ -149,8 +150,8 @@ tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session)
     return TQ_OK;
 }
 
-/* Carry `bytes` bytes in as many requests as it takes. A block that fails is tried again in smaller ones, but what is
- * written to registers is sent as it is until it is answered, since the board must not execute it twice. */
+/* Transfer `bytes` bytes in as many requests as needed. A block that fails is tried again in smaller ones. A write to
+ * registers is repeated unchanged until it is answered, because the board must not execute it twice. */
 static tq_status carry(tq_link *link, uint8_t command, uint32_t address, const uint8_t *out, uint8_t *in, uint32_t bytes)
 {
     for (uint32_t at = 0; at < bytes;) {

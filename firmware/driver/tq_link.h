@@ -9,8 +9,8 @@
 extern "C" {
 #endif
 
-/* How often a request is sent before the board is given up, how long a byte of an answer may take, and how many answers
- * to earlier requests may come before it each time. */
+/* Times that a request is sent before the board is given up; milliseconds that a byte of an answer may take; answers to
+ * earlier requests that may precede it each time. */
 #ifndef TQ_LINK_ATTEMPTS
 #define TQ_LINK_ATTEMPTS 100u
 #endif
@@ -21,7 +21,7 @@ extern "C" {
 #define TQ_LINK_MOST_LATE 8u
 #endif
 
-/* The line. `send` sends all bytes; `receive` waits for one byte and returns 1, or 0 when none came in time. Both return
+/* The line. `send` sends all bytes. `receive` waits for one byte and returns 1, or 0 when none came in time. Both return
  * a negative number when the line is gone. */
 typedef struct tq_line {
     int (*send)(void *context, const uint8_t *bytes, uint32_t count);
@@ -41,7 +41,7 @@ typedef struct tq_link {
 
 /* Begin a session. `session` is any number but 0, another one than last time. */
 tq_status tq_link_open(tq_link *link, const tq_line *line, uint16_t session);
-/* The bus behind an open link, for tq_open. */
+/* The bus over an open link, for tq_open. */
 tq_bus tq_link_bus(tq_link *link);
 
 #ifdef __cplusplus

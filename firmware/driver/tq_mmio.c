@@ -1,7 +1,7 @@
 #include "tq.h"
 
 #if defined(__GNUC__)
-/* Memory of this program, looked at in words whatever it was written as. */
+/* Memory of this program, accessed in words whatever its type. */
 typedef uint32_t __attribute__((may_alias)) any_word;
 
 static int aligned(const volatile void *device, const void *data)
@@ -10,7 +10,7 @@ static int aligned(const volatile void *device, const void *data)
 }
 #endif
 
-/* Both copy whole words where they can, which is several times as fast as bytes. */
+/* Both copy whole words where they can, several times as fast as bytes. */
 static void copy_in(const volatile uint8_t *from, uint8_t *to, uint32_t bytes)
 {
     uint32_t i = 0;
