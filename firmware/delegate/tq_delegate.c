@@ -26,7 +26,7 @@ typedef struct device {
     TfLiteDelegate delegate;
     tq_port port;
     uint32_t most_cycles;
-    struct kernel *loaded; /* those with a place in its memory, in the order of their places */
+    struct kernel *loaded; /* those in its memory, in the order of their addresses */
 } device;
 
 typedef struct kernel {
@@ -59,7 +59,7 @@ static uint32_t word(const void *file, uint32_t offset)
     return (uint32_t)bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 | (uint32_t)bytes[3] << 24;
 }
 
-/* Give back the place of a kernel that has one. */
+/* Free the device's memory of a kernel that is loaded. */
 static void unload(kernel *one)
 {
     if (!one->is_loaded)
@@ -71,7 +71,7 @@ static void unload(kernel *one)
     one->is_loaded = 0;
 }
 
-/* Open a program in the first gap between others that has room for it. */
+/* Open a program in the first gap between others that is large enough. */
 static tq_status load(kernel *one)
 {
     const tq_port *port = &one->on->port;
@@ -135,7 +135,7 @@ static void kernel_free(TfLiteContext *context, void *buffer)
 
 static int is_like(const TfLiteTensor *found, const tq_tensor *expected)
 {
-    /* By TQ_DTYPE_... */
+    /* Indexed by TQ_DTYPE_... */
     static const TfLiteType types[] = {kTfLiteInt8,  kTfLiteUInt8,   kTfLiteInt16, kTfLiteInt32,
                                        kTfLiteInt64, kTfLiteFloat32, kTfLiteBool};
     if (found->type != (expected->edge == TQ_EDGE_NONE ? types[expected->dtype] : kTfLiteFloat32) || !found->dims
@@ -147,7 +147,7 @@ static int is_like(const TfLiteTensor *found, const tq_tensor *expected)
     return 1;
 }
 
-/* Hold a tensor of the model against the program's, which is stored in integers where the model's is float32. */
+/* Check a tensor of the model against the program's, which is stored in integers where the model's is float32. */
 static TfLiteStatus check_tensor(TfLiteContext *context, int index, const tq_tensor *expected, size_t *stored_bytes)
 {
     if (index < 0 || !is_like(&context->tensors[index], expected)) {
@@ -206,7 +206,7 @@ static TfLiteStatus kernel_invoke(TfLiteContext *context, TfLiteNode *node)
     TF_LITE_ENSURE_STATUS(check(context, one, tq_run(model, one->on->most_cycles)));
     for (uint32_t i = 0; i < model->output_count; i++) {
         const tq_tensor *tensor = &model->outputs[i];
-        /* What nobody reads has no memory. */
+        /* An output that nothing reads has no memory. */
         if (!has(node->outputs, one->outputs->data[i]))
             continue;
         TfLiteTensor *outer = &context->tensors[one->outputs->data[i]];
@@ -220,7 +220,7 @@ static TfLiteStatus kernel_invoke(TfLiteContext *context, TfLiteNode *node)
     return kTfLiteOk;
 }
 
-/* One kernel for each operator: tensors between two of a kernel would have no memory. */
+/* One kernel for each operator: a tensor between two operators of a kernel would have no memory. */
 static TfLiteStatus prepare(TfLiteContext *context, TfLiteDelegate *delegate)
 {
     TfLiteIntArray *shown = NULL;
@@ -263,7 +263,7 @@ EXPORT TfLiteDelegate *tflite_plugin_create_delegate(const char *const *keys, co
     }
     one->delegate.data_ = one;
     one->delegate.Prepare = prepare;
-    /* Without it LiteRT prepares all operators first, to look for dynamic tensors, and finds none for CUSTOM_NAME. */
+    /* Without it LiteRT first prepares all operators to find dynamic tensors, and has no kernel for CUSTOM_NAME. */
     one->delegate.flags = kTfLiteDelegateFlagsAllowDynamicTensors;
     return &one->delegate;
 }

@@ -1,4 +1,4 @@
-/* What the delegate is told by those who load it. */
+/* Options of the program that loads the delegate. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,7 +22,7 @@ static int is_known(const char *key)
     return 0;
 }
 
-/* A whole number above 0 of an option, or of what stands for one that is absent; 0 for anything else. */
+/* The positive integer of an option, `absent` if the option is missing, 0 for anything else. */
 static unsigned long number(const char *text, unsigned long absent)
 {
     char *end = NULL;

@@ -12,8 +12,8 @@
 
 typedef struct tq_port {
     tq_bus bus;
-    uint32_t memory, memory_bytes; /* what the device calls its memory, and how much there is */
-    uint32_t clock_hz;             /* 0 where nothing says it */
+    uint32_t memory, memory_bytes; /* the device's address of its memory, and its size */
+    uint32_t clock_hz;             /* 0 if unknown */
     int handle, buffer_handle;
     /* a serial line */
     tq_line line;
@@ -27,12 +27,12 @@ typedef struct tq_port {
     void *page;
 } tq_port;
 
-/* Open what options name: see tq_delegate.c. `most_cycles` are those of a run. 0, or -1 and why. */
+/* Open the device that options name: see tq_delegate.c. `most_cycles` limits a run. Return 0, or -1 and why. */
 int tq_port_open(tq_port *port, const char *const *keys, const char *const *values, size_t count, uint32_t *most_cycles,
                  char *why, size_t why_bytes);
-/* Open a board's serial port, or the terminal of `tq-hw emulate`, and begin a session. 0, or -1 and why. */
+/* Open a board's serial port, or the terminal of `tq-hw emulate`, and begin a session. Return 0, or -1 and why. */
 int tq_port_serial(tq_port *port, const char *path, unsigned long baud, char *why, size_t why_bytes);
-/* Open an accelerator at a UIO device with the memory of a u-dma-buf. 0, or -1 and why. */
+/* Open an accelerator at a UIO device with the memory of a u-dma-buf. Return 0, or -1 and why. */
 int tq_port_uio(tq_port *port, const char *uio, const char *buffer, char *why, size_t why_bytes);
 void tq_port_close(tq_port *port);
 

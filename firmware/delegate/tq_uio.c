@@ -10,7 +10,7 @@
 
 #define WINDOW_BYTES 4096u
 
-/* Where the kernel module says how large a buffer is; older versions have the second name. */
+/* Where the kernel module gives the size of a buffer; older versions have the second name. */
 #ifndef TQ_SYSFS
 #define TQ_SYSFS "/sys/class"
 #endif
@@ -52,7 +52,7 @@ static tq_status read_bus(void *context, tq_space space, uint32_t address, void 
 {
     tq_port *port = context;
     const tq_status status = port->direct.read(port->direct.context, space, address, data, bytes);
-    /* A look at a machine that is done is the last one before its memory is read. */
+    /* The poll that finds the machine done is the last one before its memory is read. */
     if (status == TQ_OK && space == TQ_REGISTERS && address == TQ_REG_STATUS)
         return tell(port->buffer, "sync_for_cpu", 1);
     return status;
@@ -65,7 +65,7 @@ static tq_status write_bus(void *context, tq_space space, uint32_t address, cons
     if (control && tell(port->buffer, "sync_for_device", 1) != TQ_OK)
         return TQ_BUS_FAILED;
     const tq_status status = port->direct.write(port->direct.context, space, address, data, bytes);
-    /* A bus may take a write before the accelerator has it: control reads as 0 once it does. */
+    /* A bus may post a write; control reads as 0 once the accelerator has taken it. */
     for (uint32_t polls = 0; control && port->mmio.registers[TQ_REG_CONTROL / 4u] != 0; polls++)
         if (polls == TQ_STUCK_POLLS)
             return TQ_BUS_FAILED;
@@ -89,7 +89,7 @@ int tq_port_uio(tq_port *port, const char *uio, const char *buffer, char *why, s
     memcpy(port->buffer, buffer, strlen(buffer) + 1u);
     if (number_of(buffer, "phys_addr", &base) || number_of(buffer, "size", &size))
         return fail(port, buffer, "there is no such buffer: load the kernel module u-dma-buf", why, why_bytes);
-    /* Another program may have asked for a part of the buffer, or for one direction. */
+    /* Another program may have selected a part of the buffer, or one direction. */
     if (tell(buffer, "sync_offset", 0) || tell(buffer, "sync_size", size) || tell(buffer, "sync_direction", 0))
         return fail(port, buffer, "its files sync_* cannot be written", why, why_bytes);
     if (base + size > (uint64_t)1 << 32 || base % TQ_ALIGN)

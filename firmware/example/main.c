@@ -1,4 +1,4 @@
-/* Run a model that lies in flash on an accelerator in this processor's address space. */
+/* Run a model in flash on an accelerator in this processor's address space. */
 #include "tq.h"
 
 extern const uint8_t model_file[]; /* model.tqm, for example by: xxd -i, or objcopy -I binary */

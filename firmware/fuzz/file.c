@@ -48,7 +48,7 @@ static tq_status device_read(void *context, tq_space space, uint32_t address, vo
         memcpy(data, d->memory + (address - MEMORY), bytes);
         return TQ_OK;
     }
-    /* Looks at a machine that never ends are bounded, whatever its registers say. */
+    /* Polls of a machine that never ends are bounded, whatever its registers contain. */
     expect(++d->looks <= 8u * (MOST_CYCLES + TQ_STUCK_POLLS));
     if ((d->flags & OTHER_DEVICE) == 0 && address == TQ_REG_MAGIC)
         put_word(data, TQ_MAGIC);

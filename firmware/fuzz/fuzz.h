@@ -1,4 +1,4 @@
-/* What the fuzz targets share. Each is one function for libFuzzer; main.c runs it on stored files instead. */
+/* Shared by the fuzz targets. Each target is one function for libFuzzer; main.c runs it on stored files instead. */
 #ifndef TQ_FUZZ_H
 #define TQ_FUZZ_H
 
@@ -7,9 +7,9 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Stop, for the fuzzer to see, unless something holds. */
+/* Abort, which the fuzzer reports, unless a condition holds. */
 void expect(int holds);
-/* A copy of exactly `size` bytes, so that a look beyond them is seen; to be freed. */
+/* A copy of exactly `size` bytes, so that a read beyond them is detected; to be freed. */
 uint8_t *copied(const uint8_t *data, size_t size);
 /* Give a compiled file its magic, version, size and checksum, if it is long enough. */
 void seal(uint8_t *file, size_t size);

@@ -1,18 +1,18 @@
-/* The host's end of the link, against a board that says what the input tells it to.
+/* The host's end of the link, against a board whose answers the input determines.
  *
- * Input: a byte of flags, then what the board does, one thing after the other: see `enum deed`. */
+ * Input: a byte of flags, then the board's successive actions: see `enum deed`. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "tq_link.h"
 
-/* What begins with a byte of the input, modulo COUNT; numbers in brackets: further bytes that are taken. */
+/* Action of an input byte, modulo COUNT. A number in brackets: further bytes that it consumes. */
 enum deed {
     SILENCE,    /* nothing comes */
     BYTE,       /* [1] any byte */
     ANSWER,     /* the right answer */
-    OTHER,      /* [2] the right answer but for a byte, with a checksum that fits */
+    OTHER,      /* [2] the right answer except for a byte, with a matching checksum */
     AGAIN,      /* the frame before */
     REFUSAL,    /* [1] an answer without data, of any status */
     BROKEN,     /* the right answer with a wrong checksum */
@@ -24,7 +24,7 @@ enum { FOREVER = 1, STRANGE_IDENTITY = 2 };
 #define FRAME_BYTES (8u + TQ_LINK_MOST_BYTES + 4u)
 #define MEMORY 0x100u
 #define MEMORY_BYTES 0x1000u
-/* Frames, and noise before each, in every attempt of each of the requests that the longest transfer can take. */
+/* Frames, with noise before each, in every attempt of every request of the longest transfer. */
 #define MOST_RECEIVED (400u * TQ_LINK_ATTEMPTS * TQ_LINK_MOST_LATE * 2u * FRAME_BYTES)
 
 typedef struct board {
@@ -79,7 +79,7 @@ static void build(board *b, uint8_t status, int with_data)
     finish(b, size);
 }
 
-/* Do what comes next; 1 when there are bytes to send, 0 for silence, negative for a line that is gone. */
+/* Perform the next action; 1 when there are bytes to send, 0 for silence, negative for a line that is gone. */
 static int act(board *b, uint8_t *byte)
 {
     const uint8_t deed = next(b) % COUNT;

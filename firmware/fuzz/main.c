@@ -1,4 +1,4 @@
-/* Run a fuzz target once on each file that is named: what fuzzing found, without a fuzzer. */
+/* Run a fuzz target once on each named file: stored inputs, without a fuzzer. */
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-/* The memory of a LiteX SoC: LiteDRAM brought up by LiteX's own sequence, and the caches before it. */
+/* The memory of a LiteX SoC: LiteX's own sequence initializes LiteDRAM; caches are in front of it. */
 #include "memory.h"
 
 #include <generated/csr.h>
@@ -32,8 +32,8 @@ void start_memory(void)
 #endif
 }
 
-/* Every line of the L2 cache gets another word of the memory: twice its size is read, from a range that no other
- * master writes. The data cache before it is written through and forgotten, so that the reads reach it. */
+/* Replace every line of the L2 cache: read twice its size, from a range that no other master writes. The data cache in
+ * front of it writes through and was flushed, so that the reads reach the L2 cache. */
 static void pass_through_l2(void)
 {
 #if defined(CONFIG_L2_SIZE)

@@ -18,7 +18,7 @@ int get_byte(void)
     int letter = -1;
     if (!uart_rxempty_read()) {
         letter = (int)(uart_rxtx_read() & 255u);
-        /* Takes the byte out of the queue. */
+        /* Removes the byte from the queue. */
         uart_ev_pending_write(RECEIVED);
     }
     return letter;

@@ -5,7 +5,7 @@
 uint32_t check_memory(void)
 {
     volatile uint32_t *const memory = (volatile uint32_t *)TQ_SOC_MEMORY;
-    /* One word per address line: a line that is not connected, or a chip of another size, shows. */
+    /* One word per address line, which detects an open line or a chip of another size. */
     for (uint32_t at = 4; at < TQ_BOARD_MEMORY_BYTES; at *= 2u)
         memory[at / 4u] = ~at;
     memory[0] = 0;

@@ -1,4 +1,4 @@
-/* Run the model that lies in flash on its inputs there, print outputs and cycles; again after each byte on the UART. */
+/* Run the model in flash on its inputs in flash, print outputs and cycles; again after each byte on the UART. */
 #include "console.h"
 #include "memory.h"
 #include "tq.h"

@@ -1,4 +1,4 @@
-/* The DRAM: brought up, and looked at. */
+/* The DRAM: initialization and test. */
 #ifndef TQ_MEMORY_H
 #define TQ_MEMORY_H
 

@@ -1,4 +1,4 @@
-/* Reset and traps. The stack is filled with a pattern, by which tq_stack_bytes knows how far it was used. */
+/* Reset and traps. The stack is filled with a pattern, from which tq_stack_bytes finds how much was used. */
     .section .start, "ax"
     .globl tq_start
 tq_start:

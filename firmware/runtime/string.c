@@ -1,4 +1,4 @@
-/* What compilers call by themselves. */
+/* Functions that compilers call implicitly. */
 #include <stddef.h>
 #include <stdint.h>
 

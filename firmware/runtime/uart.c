@@ -6,7 +6,7 @@ static volatile uint32_t *const uart = (volatile uint32_t *)(TQ_SOC_DEVICES + TQ
 
 void put_byte(char letter)
 {
-    /* The write waits until the line is free. */
+    /* The write stalls until the line is free. */
     *uart = (uint8_t)letter;
 }
 

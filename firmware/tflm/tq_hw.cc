@@ -10,7 +10,7 @@ namespace tflite {
 namespace {
 
 const TqHwDevice* device = nullptr;
-/* Of the device's memory, how much parts have taken. */
+/* Bytes of the device's memory that parts have taken. */
 uint32_t used_bytes = 0;
 
 struct OpData {
@@ -56,7 +56,7 @@ void* Init(TfLiteContext* context, const char* buffer, size_t length) {
 }
 
 bool IsLike(const TfLiteTensor& found, const tq_tensor& expected) {
-  /* By TQ_DTYPE_... */
+  /* Indexed by TQ_DTYPE_... */
   static const TfLiteType types[] = {kTfLiteInt8,  kTfLiteUInt8,   kTfLiteInt16, kTfLiteInt32,
                                      kTfLiteInt64, kTfLiteFloat32, kTfLiteBool};
   if (found.type != (expected.edge == TQ_EDGE_NONE ? types[expected.dtype] : kTfLiteFloat32) ||
@@ -150,7 +150,7 @@ TfLiteStatus Invoke(TfLiteContext* context, TfLiteNode* node) {
   return kTfLiteOk;
 }
 
-/* The interpreter's variables are set back: so is the state of the program, if there is one. */
+/* The interpreter resets its variables, so the state of the program is reset as well, if there is one. */
 void Reset(TfLiteContext* context, void* buffer) {
   (void)context;
   OpData* data = static_cast<OpData*>(buffer);

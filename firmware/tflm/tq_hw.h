@@ -20,12 +20,12 @@ struct TqHwDevice {
   const tq_bus* bus;
   uint32_t memory; /* of the device, for images, arenas and states: a multiple of TQ_ALIGN */
   uint32_t memory_bytes;
-  uint32_t most_cycles; /* of one run, after which it is given up */
+  uint32_t most_cycles; /* of one run; a longer run is given up */
 };
 
-/* Name the accelerator of all interpreters whose tensors are allocated from now on. `device` has to stay. The parts of
- * a model lie one after the other in its memory, and the first part of the next interpreter after them: call it again
- * before the tensors of an interpreter are allocated that may take the place of the others. */
+/* Set the accelerator of all interpreters whose tensors are allocated from now on. `device` must stay valid. The parts
+ * of a model lie one after the other in its memory, followed by those of the next interpreter. Call this again before
+ * the tensors of an interpreter are allocated that may overwrite the others. */
 void SetTqHwDevice(const TqHwDevice* device);
 
 TFLMRegistration* Register_TQ_HW();
