@@ -29,7 +29,7 @@ class Layer:
 
 
 def _same_padding(size: int, kernel: int, stride: int) -> tuple[int, int]:
-    """Return what TFLite's SAME puts before and after."""
+    """Return the padding of TFLite's SAME before and after."""
     total = max((-(-size // stride) - 1) * stride + kernel - size, 0)
     return total // 2, total - total // 2
 
@@ -127,7 +127,7 @@ class MaxPool(Layer):
         return out
 
     def backward(self, gradient: Array) -> Array:
-        """Hand the gradient to the maxima, shared among equal ones."""
+        """Pass the gradient to the maxima, shared among equal ones."""
         hit = self._blocks == self._best
         spread = hit * gradient[:, :, None, :, None] / hit.sum((2, 4), keepdims=True)
         batch, rows, _, cols, _, channels = spread.shape

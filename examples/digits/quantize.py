@@ -1,7 +1,7 @@
-"""Post-training quantization of the digits network, as the TFLite int8 specification has it.
+"""Post-training quantization of the digits network, by the TFLite int8 specification.
 
-Activations are int8 with one scale and zero point per tensor, taken from the range that the training
-images reach; weights are symmetric, -127..127, with one scale per output channel in convolutions
+Activations are int8 with one scale and zero point per tensor, from the range of the training
+images; weights are symmetric, -127..127, with one scale per output channel in convolutions
 and one for all in FULLY_CONNECTED; biases are int32 with the product of both scales.
 """
 
@@ -37,7 +37,7 @@ def _int8(values: np.ndarray, scale: float, zero_point: int) -> np.ndarray:
 
 
 class _Writer:
-    """Adds each layer to a model while it carries the calibration images through the float network."""
+    """Adds each layer to a model while it runs the calibration images through the float network."""
 
     def __init__(self, images: np.ndarray):
         self.builder = ModelBuilder("digits")

@@ -3,8 +3,8 @@
     python examples/kws/kws.py kws_ref_model.tflite yes.wav
 
 The model is `kws_ref_model.tflite` of the benchmark, which is not part of this checkout. Its features are ten mel
-frequency cepstral coefficients of 49 windows of 30 ms, 20 ms apart, as the benchmark's training makes them: the host
-computes them, the accelerator takes the rest.
+frequency cepstral coefficients of 49 windows of 30 ms, 20 ms apart, as in the benchmark's training. The host computes
+them, the accelerator does the rest.
 """
 
 import argparse
@@ -56,7 +56,7 @@ def read_wav(path: str) -> Array:
         raise OptionError(f"{path}: nothing is heard in it")
     count = len(sound) * _RATE_HZ // rate
     if rate != _RATE_HZ:
-        # By the spectrum: nothing above half of the new rate is left.
+        # In the spectrum: nothing above half of the new rate remains.
         spectrum = np.fft.rfft(sound)
         sound = np.fft.irfft(np.pad(spectrum, (0, max(count // 2 + 1 - len(spectrum), 0)))[:count // 2 + 1], count)
     if count > _RATE_HZ:
@@ -95,7 +95,7 @@ def features(sound: Array) -> Array:
 
 
 def input_of(model: Model, sound: Array) -> Array:
-    """Return the model's input; OptionError if the model takes something else."""
+    """Return the model's input; OptionError if the model takes another one."""
     tensor = model.main.tensors[model.main.inputs[0]]
     quantized = tensor.quantization
     if tensor.dtype != "int8" or tensor.shape != (1, 49, 10, 1) or quantized is None:

@@ -1,4 +1,4 @@
-// The bench of sim.py: a clock, a reset, and the letters of the UART, until the firmware says its last line.
+// The bench of sim.py: a clock, a reset, and the letters of the UART, until the firmware prints its last line.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

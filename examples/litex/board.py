@@ -1,4 +1,4 @@
-"""What ulx3s.py and arty.py have in common: the accelerator in a board's SoC of LiteX, and the files to start it."""
+"""Shared by ulx3s.py and arty.py: the accelerator in a board's SoC of LiteX, and the files to start it."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ PROGRAM_BYTES = 1 << 20
 
 
 def main(board: str, config: str, make_soc: Callable[[], Any]) -> None:
-    """Generate, or with --build make the BIOS and the bitstream; write what `litex_term --images` loads."""
+    """Generate, or with --build make the BIOS and the bitstream; write the files that `litex_term --images` loads."""
     parser = argparse.ArgumentParser(description=f"The accelerator in LiteX's SoC for {board}.")
     parser.add_argument("--config", default=config)
     parser.add_argument("--model", type=Path, default=DIGITS)

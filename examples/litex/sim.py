@@ -3,9 +3,9 @@
     python examples/litex/sim.py --config n8                      # the digits network
     python examples/litex/sim.py --config n8 --model kws.tflite
 
-The SoC is LiteX's own (`SoCCore`), built by LiteX's own builder; `add_tq_hw` is the only thing that is added. The
-firmware starts from ROM, brings the DRAM up with the sequence that LiteX generates, loads the model and runs it. Every
-integer that it prints is held against the golden model.
+The SoC is LiteX's own (`SoCCore`), built by LiteX's own builder; only `add_tq_hw` is added. The firmware starts
+from ROM, initializes the DRAM with LiteX's sequence, loads the model and runs it. Every integer that it prints is
+compared with the golden model.
 """
 
 import argparse
@@ -41,7 +41,7 @@ SERIAL = {"source_valid": 1, "source_ready": 1, "source_data": 8, "sink_valid": 
 
 
 class Writer:
-    """LiteX's toolchain for this: it writes the Verilog and runs nothing."""
+    """LiteX's toolchain for the simulation: it only writes the Verilog."""
 
     def build(self, platform: Any, soc: Any, build_dir: str, build_name: str, **_: object) -> Any:
         """Write NAME.v and the memories' contents into the folder."""
@@ -54,12 +54,12 @@ class Writer:
 
 
 def words(data: bytes) -> list[int]:
-    """Return what a ROM of LiteX is filled with."""
+    """Return the contents of a LiteX ROM."""
     return [int(word) for word in np.frombuffer(data + bytes(-len(data) % 4), "<u4")]
 
 
 def make_soc(config: Config, options: argparse.Namespace, image: bytes) -> Any:
-    """Return the SoC; its ROM is filled when the headers for the firmware are there."""
+    """Return the SoC; its ROM is filled when the headers for the firmware exist."""
     from litedram.modules import MT41K128M16, MT48LC16M16
     from litedram.phy.model import SDRAMPHYModel
     from litex.build.generic_platform import Pins, Subsignal
@@ -112,7 +112,7 @@ def build(soc: Any, folder: Path) -> Path:
 
 
 def verilate(sources: list[Path], folder: Path) -> None:
-    """Build the simulator, unless it is there and the Verilog has not changed but for comments."""
+    """Build the simulator, unless it exists and the Verilog has changed only in comments."""
     lines = [line for path in (*sources, HERE / "bench.cpp") for line in path.read_text(encoding="utf-8").splitlines()
              if not line.lstrip().startswith("//")]
     digest = hashlib.sha256("\n".join(lines).encode()).hexdigest()
@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--l2", type=int, default=2048, help="bytes of L2 cache, 0: none")
     parser.add_argument("--folder", type=Path, default=Path("build/litex"))
     options = parser.parse_args()
-    # LiteX's parts read the command line, too, and tell much.
+    # LiteX's parts read the command line, too, and print much.
     sys.argv[1:] = []
     logging.disable(logging.INFO)
     config, model = load_config(options.config), read_model(str(options.model))

@@ -3,8 +3,8 @@
     python examples/portrait/portrait.py                              # a drawn portrait, by the executor
     python examples/portrait/portrait.py photo.png -o photo --engine rtl
 
-Every integer is held against the golden model. The rates are the compiler's estimates for machine, memory and clock of
-each board; the picture's way to the board and back is not in them.
+Every integer is compared with the golden model. The rates are the compiler's estimates for machine, memory and clock of
+each board, without the transfer of the picture to the board and back.
 """
 
 import argparse
@@ -36,14 +36,14 @@ from tq_hw.sim.engines import make_engine
 __all__ = ["composite", "mask_of", "rates"]
 
 MODEL = Path(__file__).with_name("portrait.tflite")
-#: What stands behind the person in the composite: a colour, red, green, blue.
+#: The background colour of the composite: red, green, blue.
 BEHIND = (40, 90, 160)
 
 Array = npt.NDArray[Any]
 
 
 def mask_of(model: Model, pixels: Array, engine_name: str, config_name: str) -> tuple[Array, int | None]:
-    """Return how much each pixel is of the person, 0.0 to 1.0, and the cycles if the engine knows them.
+    """Return the person's share of each pixel, 0.0 to 1.0, and the cycles if the engine counts them.
 
     `pixels`: int8 [1, 96, 96, 3]. Raises MismatchError if the engine and the golden model differ.
     """
@@ -56,13 +56,13 @@ def mask_of(model: Model, pixels: Array, engine_name: str, config_name: str) -> 
 
 
 def composite(picture: Image.Image, mask: Array) -> Image.Image:
-    """Return the picture with everything but the person in one colour; the mask is stretched to it."""
+    """Return the picture with everything except the person in one colour; the mask is scaled to it."""
     alpha = Image.fromarray((mask * 255).astype(np.uint8)).resize(picture.size, Image.Resampling.BILINEAR)
     return Image.composite(picture, Image.new("RGB", picture.size, BEHIND), alpha)
 
 
 def rates(model: Model) -> Iterator[tuple[str, str]]:
-    """Yield each board, and pictures a second with the first of its memories that holds the network."""
+    """Yield each board, and pictures a second with the first of its memories that is large enough."""
     for board in BOARDS.values():
         text = "no memory of the board holds the network"
         for memory in board.memories:
@@ -76,7 +76,7 @@ def rates(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def show(path: str | None, seed: int, prefix: str, engine: str, config: str) -> None:
-    """Write the two pictures, print how good the mask of a drawn one is, and the rates."""
+    """Write the two pictures, print the accuracy of a drawn one's mask, and the rates."""
     model = read_model(MODEL)
     outputs = {"mask": f"{prefix}-mask.png", "composite": f"{prefix}-composite.png"}
     check_outputs(outputs, [path])

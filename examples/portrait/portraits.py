@@ -1,6 +1,6 @@
-"""Portraits that are drawn: pictures of 96x96 with a person in front of something, and the mask of the person.
+"""Drawn portraits: pictures of 96x96 with a person in front of a background, and the mask of the person.
 
-Head, hair, neck, shoulders and what is behind them are ellipses, polygons and gradients of random places and colours.
+Head, hair, neck, shoulders and background are ellipses, polygons and gradients of random positions and colours.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def _ellipse(draw: ImageDraw.ImageDraw, x: float, y: float, wide: float, high: f
 
 
 def _behind(rng: np.random.Generator) -> Image.Image:
-    """Draw what is behind the person: a gradient, then up to nine shapes."""
+    """Draw the background: a gradient, then up to nine shapes."""
     ends = rng.integers(0, 256, (2, 3))
     along = np.linspace(0, 1, _LARGE)[:, None, None] if rng.integers(0, 2) else np.linspace(0, 1, _LARGE)[None, :, None]
     field = np.broadcast_to(ends[0] + (ends[1] - ends[0]) * along, (_LARGE, _LARGE, 3))

@@ -3,7 +3,7 @@
     python -m venv tf && tf/bin/pip install tensorflow pillow && tf/bin/python examples/portrait/train_portrait.py
 
 Eight epochs of 2,000 pictures take two minutes of CPU. The file in the checkout was made by TensorFlow 2.21; other
-versions give other weights. `portrait.py` says how good the file is.
+versions give other weights. `portrait.py` prints the file's accuracy.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ PICTURES, EPOCHS, SEED = 2_000, 8, 1
 
 
 def network() -> Any:
-    """Return an encoder to 12x12, and a decoder with additions of what the encoder had."""
+    """Return an encoder to 12x12, and a decoder to which outputs of the encoder are added."""
     layers = keras.layers
     x = inputs = keras.Input((SIZE, SIZE, 3))
 

@@ -1,4 +1,4 @@
-"""Generate two cores, put them before one memory, run a model on both at once: `python simulate_two.py [SIMULATOR]`.
+"""Generate two cores that share one memory, run a model on both at once: `python simulate_two.py [SIMULATOR]`.
 
 Works in a temporary folder; needs tq-hw, cocotb, cocotbext-axi and a simulator (default: verilator).
 """

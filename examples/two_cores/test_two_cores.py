@@ -1,4 +1,4 @@
-"""Two cores run the digits model at once in one memory that stalls at random; `simulate_two.py` puts files in place."""
+"""Two cores run the digits model at once in one memory that stalls at random; `simulate_two.py` provides the files."""
 
 import random
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-// Two generated cores before one memory: what is written by hand around `tq-hw generate`.
+// Two generated cores that share one memory: the part written by hand around `tq-hw generate`.
 //
-// `left` has its registers on AXI4-Lite, `right` on APB. Addresses go in turn; the upper bit of an id says whose a burst
-// is, so that answers find their way in any order. A burst of writes keeps the channel until its last word.
+// `left` has its registers on AXI4-Lite, `right` on APB. Addresses alternate. The upper bit of an id names the core of
+// a burst, so that answers may come in any order. A burst of writes keeps the channel until its last word.
 `default_nettype none
 
 module two_cores (
@@ -131,7 +131,7 @@ module two_cores (
   wire r_bvalid;
   wire r_bready;
 
-  // Reads: a choice that was offered stays until it is taken.
+  // Reads: an offered choice stays until it is accepted.
   reg read_right, read_held;
   wire read_now = read_held ? read_right : r_arvalid && (!l_arvalid || !read_right);
   always @(posedge aclk)
