@@ -15,7 +15,7 @@ _ROW, _COL = 1, 2
 
 
 def banks() -> str:
-    """Return two panels of addresses and the banks that the window's columns need."""
+    """Return two panels: addresses, and the banks that each column of the window reads."""
     odd = row_words(_COLS, 1)
     d = Drawing(960, 450, f"Row pitch {_COLS} puts the three rows of a window in one bank; row pitch {odd} puts them "
                           "in three banks and leaves one to the other clients")
@@ -51,7 +51,7 @@ def _panel(d: Drawing, left: int, pitch: int, title: str, result: str) -> None:
 
 
 def _slots(d: Drawing, left: int, pitch: int, result: str) -> None:
-    """Show which bank each feed reads while the window's three columns pass, one a slot."""
+    """Show which bank each feed reads, one column of the window per slot."""
     top, size = 318, 24
     d.words(left, top - 28, "words read together, one column of the window a slot", size=12, anchor="start")
     for slot in range(_COLS):

@@ -1,4 +1,4 @@
-"""Lists of members in docstrings as lists of Markdown, for the pages of the API."""
+"""Convert the lists of members in docstrings to Markdown lists, for the API pages."""
 
 import re
 from typing import Any
@@ -25,7 +25,7 @@ def with_lists(text: str) -> str:
 
 
 class Lists(Extension):
-    """Change every docstring when it is read."""
+    """Convert every docstring as it is read."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
         """Called for each module, class, function and attribute."""

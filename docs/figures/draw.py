@@ -1,7 +1,7 @@
 """Write the figures of the documentation: `python docs/figures/draw.py`; `--check` compares instead.
 
-A figure is computed from what it shows: addresses from the compiler's own rule, the wave form from a simulation.
-report.png is a photograph: `tq-hw report examples/digits/digits.tflite -o report.html --config n8` in a browser.
+A figure is computed from its subject: addresses from the compiler's own rule, the waveform from a simulation.
+report.png is a screenshot: `tq-hw report examples/digits/digits.tflite -o report.html --config n8` in a browser.
 """
 
 import argparse
@@ -24,7 +24,7 @@ FIGURES: Mapping[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Write or compare; return 1 if a figure is not what it should be."""
+    """Write or compare; return 1 if a figure is out of date."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("names", nargs="*", help="figures, all by default", metavar="NAME")
     parser.add_argument("--check", action="store_true", help="write nothing; say which figures are out of date")

@@ -1,4 +1,4 @@
-"""Time against area: the digits example on machines around n8, and the front of those that no other beats."""
+"""Time against area: the digits example on machines around n8, and their Pareto front."""
 
 import math
 from dataclasses import dataclass, replace
@@ -46,7 +46,7 @@ def _beaten(machine: _Machine, others: list[_Machine]) -> bool:
 
 
 def front() -> str:
-    """Return the picture: a point for each machine, a line through the front, names along it."""
+    """Return the picture: a point per machine, a line through the front, names along it."""
     machines = _machines()
     best = sorted((one for one in machines if not _beaten(one, machines)), key=lambda one: one.luts)
     most = math.ceil(max(one.luts for one in machines) / _LUT_STEP) * _LUT_STEP

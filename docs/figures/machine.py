@@ -1,4 +1,4 @@
-"""The machine: its units, what they hand on, and where each is described."""
+"""The machine: its units, the data between them, and the file of each."""
 
 from svg import ARRAY, CONTROL, INK, MEMORY, MOVE, MUTED, PAD, VECTOR, Drawing
 

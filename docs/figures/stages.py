@@ -1,10 +1,10 @@
-"""The compiler's stages, with the folder of each and what it hands on."""
+"""The compiler's stages, each with its folder and its result."""
 
 from svg import ARRAY, CONTROL, MEMORY, MOVE, MUTED, PAD, VECTOR, Drawing
 
 __all__ = ["STAGES", "stages"]
 
-#: Folder, what it does in two lines, what it hands on.
+#: Folder, its work in two lines, its result.
 STAGES = (
     ("rewrite", "fold constants,", "apply patterns", "model"),
     ("lower", "operators become", "integers", "layers"),
@@ -18,7 +18,7 @@ _WIDTH, _GAP, _LEFT, _TOP, _HEIGHT = 124, 28, 38, 110, 92
 
 
 def stages() -> str:
-    """Return the chain of stages, with what stands below it."""
+    """Return the chain of stages, with the modules that it uses below it."""
     d = Drawing(960, 430, "The compiler's stages: rewrite, lower, specialize, plan, emit, stream; cost times the "
                           "operations and search tries other plans")
     d.words(_LEFT, 40, "model.tflite", size=13, anchor="start", code=True)

@@ -1,4 +1,4 @@
-"""A writer of SVG for the figures: boxes, lines and text on a grid of pixels, the same bytes each time."""
+"""An SVG writer for the figures: boxes, lines and text on a grid of pixels, with reproducible output."""
 
 from collections.abc import Sequence
 from xml.sax.saxutils import escape

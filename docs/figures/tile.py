@@ -1,4 +1,4 @@
-"""The wave form of one tile, from the first slot to the last requantized word, as a simulation gave it."""
+"""The waveform of one tile, from the first slot to the last requantized word, recorded in a simulation."""
 
 from collections.abc import Sequence
 
@@ -22,7 +22,7 @@ def tile() -> str:
 
 
 class _Waves:
-    """Rows of cells, one cycle each; cycle 0 is that of the first slot."""
+    """Rows of cells, one cycle each; cycle 0 is the first slot."""
 
     def __init__(self, run: TileRun, first: int) -> None:
         signals = run.signals
@@ -84,7 +84,7 @@ class _Waves:
                      (self._x(self._first + self._end), low), color=INK)
 
     def _way(self, row: int, start: int, end: int) -> None:
-        """Lead from a cell down to the one in the next row that follows from it."""
+        """Draw an arrow from a cell down to its result in the next row."""
         top, bottom = _TOP + _ROW * row + _HIGH, _TOP + _ROW * (row + 1)
         if row == 3:
             top -= 21

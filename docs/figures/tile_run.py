@@ -22,7 +22,7 @@ from tq_hw.sim.golden.arith import multiply_by_quantized_multiplier
 
 __all__ = ["SLOTS", "STEPS", "TileRun", "run_tile"]
 
-#: Output pixels of the tile, and the sets of weights that each meets: blocks of input channels under a 1x1 kernel.
+#: Output pixels of the tile, and the sets of weights applied to each: input channel blocks of a 1x1 kernel.
 SLOTS, STEPS = 8, 2
 _MULTIPLIER, _SHIFT, _ZERO_POINT = 1_527_099_489, -7, 4
 #: Scratchpad addresses.
@@ -31,11 +31,11 @@ _IN, _WEIGHTS, _PARAMS, _OUT = 0, 32, 64, 96
 
 @dataclass(frozen=True)
 class TileRun:
-    """What was seen.
+    """The recorded signals and results.
 
     Members
     -------
-    signals : value by cycle: `taken` the array's operation, `weights` a word asked for, `begin` a step, `read` a word
+    signals : value by cycle: `taken` the array's operation, `weights` a word requested, `begin` a step, `read` a word
         by feed 0, `keep` a slot's tag, `psum` of column 0, `full` a buffer, `take` its words, `out` a result, `bytes`
         of it
     sums : int32 sums of column 0 after each step, [steps, slots]
@@ -68,7 +68,7 @@ class _Bench(Elaboratable):
 
 
 def run_tile(config: Config | None = None) -> TileRun:
-    """Run the tile and hold every output byte against the golden model's arithmetic.
+    """Run the tile and compare every output byte with the golden model's arithmetic.
 
     `config` is `tiny` by default; another one must have as many rows as columns, and words of as many bytes.
     """
