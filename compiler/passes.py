@@ -6,17 +6,17 @@ __all__ = ["PASSES", "Observer", "unobserved"]
 
 #: What holds after each pass, by its name.
 PASSES = {
-    "legalize": "every operator is layers that the accelerator has, or host edges; constants are integers; no operator "
-                "is left",
-    "in_place": "a tensor that is a part of another one's bytes, or shares them, says so; such copies are gone",
-    "products": "scores of attention lie as the program over their rows takes them; tables after products are theirs",
-    "one_shape": "layers that look at single pixels see the same rows and columns of what they give each other",
-    "specialize": "every layer has the form that takes this configuration the fewest beats; the integers are the same",
+    "legalize": "every operator is lowered to layers or host edges; all constants are integers",
+    "in_place": "a tensor inside another tensor's bytes is a view of it; copies that only placed it there are gone",
+    "products": "attention scores are transposed where SOFTMAX has one row per lane; tables after matrix products are "
+                "part of them",
+    "one_shape": "layers on single pixels use the rows and columns of their neighbours",
+    "specialize": "every layer has the form with the fewest beats on this configuration; the integers are unchanged",
     "spread_rows": "rows of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION fit the registers of the vector unit",
-    "plan": "every value lives in the scratchpad, in memory or in rolling strips; every layer has its rectangles",
-    "emit": "every operation has its addresses and its place in the order; of the schedules tried it is the fastest",
-    "verify": "whatever an operation reads was last written by the operation that the graph says",
-    "assemble": "constants, parameters and commands lie in the image; the rules of a compiled file hold",
+    "plan": "every value is in the scratchpad, in memory or in rolling strips; every layer has its rectangles",
+    "emit": "every operation has its addresses and its position in the order, by the fastest of the schedules tried",
+    "verify": "every operation reads what the operation that the graph names wrote last",
+    "assemble": "constants, parameters and commands are in the image; the rules of a compiled file hold",
 }
 
 #: Is called with each pass's name and result.

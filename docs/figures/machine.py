@@ -63,7 +63,7 @@ def _units(d: Drawing) -> None:
 
     d.box(340, 440, 180, 88, "Array", ["multiplies, adds"], code="hdl/array/", fill=ARRAY)
     d.box(570, 440, 88, 88, "Sums", ["int32", "buffers"], fill=ARRAY)
-    d.box(708, 440, 180, 88, "Vector unit", ["requantizes, and all else"], code="hdl/vector/", fill=VECTOR)
+    d.box(708, 440, 180, 88, "Vector unit", ["requantizes, other operators"], code="hdl/vector/", fill=VECTOR)
     d.arrow((390, 360), (390, 440), color=INK)
     d.words(398, 396, "3 feeds,", size=12, color=MUTED, anchor="start")
     d.words(398, 411, "one word each", size=12, color=MUTED, anchor="start")
@@ -77,4 +77,4 @@ def _units(d: Drawing) -> None:
     d.arrow((840, 440), (840, 360), color=INK)
     d.words(848, 404, "results", size=12, color=MUTED, anchor="start")
     d.line((312, 545), (336, 545), color=INK)
-    d.words(342, 549, "the way of a convolution", size=12, color=MUTED, anchor="start")
+    d.words(342, 549, "path of a convolution", size=12, color=MUTED, anchor="start")

@@ -8,8 +8,8 @@ __all__ = ["STAGES", "stages"]
 STAGES = (
     ("rewrite", "fold constants,", "apply patterns", "model"),
     ("lower", "operators become", "integers", "layers"),
-    ("specialize", "layers that suit", "the machine", "layers"),
-    ("plan", "places, rectangles,", "strips, cascades", "places"),
+    ("specialize", "layers fitted to", "the machine", "layers"),
+    ("plan", "addresses, rectangles,", "strips, cascades", "places"),
     ("emit", "rectangles become", "operations", "operations"),
     ("stream", "order, tokens,", "encoding", "commands"),
 )
@@ -56,7 +56,7 @@ def _below(d: Drawing) -> None:
     d.box(_LEFT, 240, _left(1) + _WIDTH - _LEFT, 56, "programs", ["micro-programs of the vector unit"], fill=CONTROL)
     d.arrow((_left(1) + _WIDTH / 2, 240), (_left(1) + _WIDTH / 2, _TOP + _HEIGHT))
     d.rect(_LEFT, 326, right - _LEFT, 34, fill=CONTROL)
-    d.words(480, 348, "ir: the records that the stages hand on (layers, strides, windows)", size=13)
+    d.words(480, 348, "ir: the records that stages exchange (layers, strides, windows)", size=13)
     third = (right - _LEFT - 2 * 16) / 3
     for number, (name, what) in enumerate((("isa/", "configuration, commands, latencies"),
                                            ("model/", "the verified graph"),

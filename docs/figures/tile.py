@@ -33,10 +33,10 @@ class _Waves:
         full, taken, written = (_cycles(signals[name]) for name in ("full", "take", "out"))
         self._end = end = written[-1] - first + 2
         self._d = d = Drawing(
-            960, _TOP + 6 * _ROW + 70, "Wave form of one tile: eight slots under two sets of weights, their sums, "
+            960, _TOP + 6 * _ROW + 70, "Waveform of one tile: eight slots under two sets of weights, their sums, "
                                        "and the eight requantized words")
         d.words(24, 34, "One tile of a 1x1 convolution at tiny", size=15, bold=True, anchor="start")
-        d.words(24, 54, f"{SLOTS} pixels, {STEPS} steps: each set of weights meets every pixel once", size=12,
+        d.words(24, 54, f"{SLOTS} pixels, {STEPS} steps: each set of weights is applied to every pixel once", size=12,
                 color=MUTED, anchor="start")
         for cycle in range(0, end + 1, 10):
             x = self._x(cycle + first)
@@ -46,7 +46,7 @@ class _Waves:
 
         steps = [number // SLOTS for number in range(SLOTS * STEPS)]
         self._cells(0, "slot", "counted in hdl/array/slots.py", counted, [_STEP_FILLS[s] for s in steps])
-        self._cells(1, "word", "asked for by feed0", asked, [_STEP_FILLS[s] for s in steps])
+        self._cells(1, "word", "requested by feed0", asked, [_STEP_FILLS[s] for s in steps])
         self._cells(2, "psum", "leaves the array", summed, [_STEP_FILLS[s] for s in steps])
         self._level(3, "full", "the buffer is complete", full)
         self._cells(4, "sums", "one read for two beats", taken, [PAD] * SLOTS)
@@ -106,7 +106,7 @@ class _Waves:
         for number, fill in enumerate(_STEP_FILLS):
             self._d.rect(24 + 80 * number, y + 26, 16, 16, fill=fill, radius=2, line=0.8)
             self._d.words(46 + 80 * number, y + 38, f"step {number}", size=12, anchor="start")
-        self._d.words(936, y + 38, "every output byte was held against the golden model", size=12, color=MUTED,
+        self._d.words(936, y + 38, "every output byte was compared with the golden model", size=12, color=MUTED,
                       anchor="end")
 
 
