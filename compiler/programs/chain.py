@@ -1,7 +1,7 @@
-"""One program of several: micro-operations of layers that follow each other, level by level, in eight registers.
+"""Merge the programs of successive layers into one, ordered by level, in eight registers.
 
-A micro-operation waits for all results but the newest one, so those that need none of each other's go together: a
-level takes the time of one wait. Streams are read as late as they are needed, for registers are few.
+A micro-operation waits for all results but the newest one. Independent micro-operations therefore form a level, and a
+level costs one wait. A stream is read only when its elements are needed, because registers are few.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,12 +15,12 @@ __all__ = ["Node", "chained"]
 
 @dataclass(eq=False)
 class Node:
-    """A micro-operation without registers.
+    """A micro-operation before registers are allocated.
 
     Members
     -------
-    uop : its fields but sources and registers of `a` and `b`, and the destination
-    a, b : number of an input, what another one gives, or None: an immediate or nothing
+    uop : its fields, except the sources and registers of `a` and `b` and the destination
+    a, b : the number of an input, the node whose result is read, or None for an immediate or no operand
     """
 
     uop: Mapping[str, int]
@@ -30,12 +30,12 @@ class Node:
 
     @property
     def needs(self) -> "list[Node]":
-        """Those that give its operands."""
+        """The nodes whose results are its operands."""
         return [operand for operand in (self.a, self.b) if isinstance(operand, Node)]
 
 
 def _leveled(nodes: Sequence[Node]) -> list[Node]:
-    """Nodes by level; who needs streams alone is one level before the first one that needs it."""
+    """Sort nodes by level; a node that reads only streams is one level before its first user."""
     users: dict[Node, list[Node]] = {}
     for node in nodes:
         node.level = 1 + max((other.level for other in node.needs), default=-1)
@@ -53,7 +53,7 @@ def _streams(node: Node) -> tuple[int | None, int | None]:
 
 
 def _allocated(order: Sequence[Node]) -> list[tuple[Node, dict[str, int]]] | None:
-    """Return each node with its fields, registers among them; None where these are too few."""
+    """Return each node with its fields, registers included; None if there are too few registers."""
     last = {other: number for number, node in enumerate(order) for other in node.needs}
     free, held = list(range(VECTOR_REGISTERS)), dict[Node, int]()
     found = []
@@ -80,9 +80,9 @@ def _allocated(order: Sequence[Node]) -> list[tuple[Node, dict[str, int]]] | Non
 
 
 def chained(nodes: Sequence[Node]) -> tuple[ChainPart, ...] | None:
-    """Return the parts of a program, of which one node gives the output; None if there are too few registers.
+    """Return the parts of a program with one output; None if there are too few registers.
 
-    A part goes on until another stream is needed than it has.
+    A new part begins where a node needs a stream that is not one of the part's two.
     """
     allocated = _allocated(_leveled(nodes))
     if allocated is None:

@@ -1,8 +1,8 @@
-"""DIV of int8 and int16: `reference/div.h` step by step on two streams.
+"""DIV of int8 and int16: the steps of `reference/div.h` on two streams.
 
-The divisor and, with it, the dividend change their sign where it is negative. The dividend is shifted to the top and
-multiplied by the reciprocal, of int8 a table by the divisor, then by the quotient of the scales; leading zeros say how
-far the result is shifted back.
+If the divisor is negative, both operands change their sign. The dividend is normalized and multiplied by the
+reciprocal of the divisor, which is a table for int8, then by the quotient of the scales. The counts of leading zeros
+give the final right shift.
 """
 
 import numpy as np
@@ -33,15 +33,15 @@ _X, _Y, _HEAD, _T = range(4)
 
 
 def reciprocal_table() -> IntArray:
-    """Return the reciprocals of 0..255, in Q0.31 for a power of two above; that of 0 is not used."""
+    """Return the reciprocals of 0..255, in Q0.31 relative to the next power of two; entry 0 is not used."""
     return np.concatenate([[0], reciprocals(np.arange(1, 256))])
 
 
 def _signs(p: DivParams) -> list[Uop]:
-    """Both centred, the divisor made positive, and with it the dividend, whose leading bits like its sign are gone."""
+    """Subtract the zero points, make the divisor positive, negate the dividend with it, and normalize the dividend."""
     return [
         to(_X, STREAM_A, immediate(p.zero_point_1), alu=Alu.SUB),
-        # The divisor with the other sign, 1 where it is negative, then -1 there and 1 elsewhere.
+        # y: the negated divisor; t: 1 where the divisor is negative, then its sign, -1 or 1
         to(_Y, immediate_a(p.zero_point_2), STREAM_B, alu=Alu.SUB),
         to(_T, immediate_a(0), reg_b(_Y), alu=Alu.LESS),
         to(_T, reg_a(_T), immediate(1), alu=Alu.SHL),
@@ -49,7 +49,7 @@ def _signs(p: DivParams) -> list[Uop]:
         to(_X, reg_a(_X), reg_b(_T), low()),
         to(_T, immediate_a(0), reg_b(_Y), alu=Alu.SUB),
         to(_Y, reg_a(_Y), reg_b(_T), alu=Alu.MAX),
-        # Bits that repeat the sign of the dividend.
+        # The number of bits that repeat the dividend's sign.
         to(_HEAD, immediate_a(-1), reg_b(_X), alu=Alu.SUB),
         to(_HEAD, reg_a(_HEAD), reg_b(_X), alu=Alu.MAX),
         to(_HEAD, reg_a(_HEAD), alu=Alu.CLZ),
@@ -58,7 +58,7 @@ def _signs(p: DivParams) -> list[Uop]:
 
 
 def _back(p: DivParams) -> list[Uop]:
-    """The product by the quotient of the scales, and how far to shift back; 1 where that is more than 31 bits."""
+    """Multiply by the quotient of the scales and compute the right shift; t: 1 where it is more than 31 bits."""
     return [to(_X, reg_a(_X), multiply=Multiply.HIGH_IMMEDIATE, immediate=p.multiplier),
             to(_Y, reg_a(_Y), alu=Alu.CLZ),
             to(_HEAD, reg_a(_HEAD), reg_b(_Y), alu=Alu.SUB),
@@ -70,19 +70,19 @@ _ROUNDED: Uop = {"shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_
 
 
 def divide_program(p: DivParams) -> list[Uop]:
-    """Return the micro-operations; table 2 has the reciprocals. A divisor of 0 gives a number without meaning."""
+    """Return the micro-operations; table 2 has the reciprocals. The result for a divisor of 0 is undefined."""
     return [
         *_signs(p), to(_X, reg_a(_X), reg_b(_Y), b_table=2, multiply=Multiply.HIGH_B),
-        # By more than 31 bits it is the rest, and 1 more. What is not 0 leaves int8 then.
+        # A shift of more than 31 bits becomes the shift modulo 32, plus 1: any result but 0 is then outside int8.
         *_back(p), to(_X, reg_a(_X), reg_b(_HEAD), _ROUNDED),
         {**reg_a(_X), **reg_b(_T), "alu": Alu.ADD, "zero_point": p.output_zero_point, "clamp": 1,
          "act_min": p.act_min, "act_max": p.act_max, **OUT}]
 
 
 def divide_wide_program(p: DivParams) -> list[Uop]:
-    """The same of int16, without a table: `one_over_one_plus_x` of the divisor that begins at the top.
+    """Return the micro-operations for int16, without a table: `one_over_one_plus_x` of the normalized divisor.
 
-    Shifted back by more than 31 bits it is the rest, rounded down, and 1 more from 0 on.
+    A right shift of more than 31 bits is taken modulo 32, rounds down, and adds 1 to a product that is 0 or more.
     """
     half, x, t = _T, 4, 5
     steps = [to(t, reg_a(half), reg_b(x), multiply=Multiply.HIGH_B),

@@ -1,7 +1,8 @@
-"""Sums of float32 numbers as fractions and exponents in registers, and rounding to 24 bits, halves to even.
+"""Sums of float32 numbers as fractions and exponents in registers, and rounding to 24 bits, ties to even.
 
-A fraction has 24 bits in two's complement. A sum takes two of them 16 times as large: so there is room for a carry,
-and a bit below all others for what is lost. What has been added up stays as it is, in r6 and r7, until all is added.
+A fraction has 24 bits and a sign, in two's complement. An addend is a fraction shifted left by 4 bits, which leaves
+room for a carry above it and for a sticky bit below it. The running total stays unpacked, in r6 and r7, until the last
+addition.
 """
 
 from tq_hw.compiler.programs.words import Uop, immediate, immediate_a, reg_a, reg_b, set_to, shifted, to
@@ -11,42 +12,42 @@ from tq_hw.sim.golden.soft_float import FRACTION_BITS
 __all__ = ["ADDEND_BITS", "added", "begin", "between", "cut", "goes_on", "leading", "of_result", "of_total", "sticky",
            "to_even"]
 
-#: Bits below the last one of a fraction that is added.
+#: Left shift of a fraction as an addend.
 ADDEND_BITS = 4
-#: An exponent below all others, of a total of 0.
+#: The exponent of a total of 0 is less than all others by this.
 _NONE = 512
-#: Bits below the last one of what is packed, and leading bits of an addend that is the largest one.
+#: Left shift of a fraction before it is packed, and sign bits of a normalized addend.
 _PACKED_BITS, _TOP = 6, 32 - FRACTION_BITS - ADDEND_BITS
 
 
 def between(low: int, high: int) -> Uop:
-    """Clamp a result, as a count of bits is that shifts."""
+    """Clamp a result, such as a shift count."""
     return {"clamp": 1, "act_min": low, "act_max": high}
 
 
 def leading(register: int, source: int) -> list[Uop]:
-    """Leading bits of a register that are equal to its sign, in another one."""
+    """Count the leading bits of register `source` that are equal to its sign."""
     return [to(register, immediate_a(-1), reg_b(source), alu=Alu.SUB),
             to(register, reg_a(register), reg_b(source), alu=Alu.MAX),
             to(register, reg_a(register), alu=Alu.CLZ)]
 
 
 def sticky(register: int, lost: int, free: int) -> list[Uop]:
-    """Make a register odd if it is even and something positive is lost."""
+    """Set a register's last bit if register `lost` is positive."""
     return [
         to(lost, immediate_a(0), reg_b(lost), alu=Alu.LESS), to(free, reg_a(register), immediate(1), alu=Alu.AND),
         to(lost, reg_a(free), reg_b(lost), alu=Alu.LESS), to(register, reg_a(register), reg_b(lost), alu=Alu.ADD)]
 
 
 def cut(bits: int, leading_bits: int) -> list[Uop]:
-    """How many bits are too many for 24, one at least: a number that has no more bits must be even."""
+    """Count the bits beyond 24, at least one: a number of at most 24 bits must be even."""
     return [to(bits, immediate_a(32 - FRACTION_BITS), reg_b(leading_bits), between(1, 31), alu=Alu.SUB)]
 
 
 def to_even(register: int, bits: int, others: int, free: int) -> list[Uop]:
-    """Shift a register right by `bits`, of which `others` is what is left to 31, and round halves to even.
+    """Shift a register right by register `bits` and round ties to even; register `others` is 31 less the shift.
 
-    The last bit that stays, less 1, is added; then halves are rounded up.
+    The last bit that stays, less 1, is added before a shift that rounds ties up.
     """
     return [
         to(free, reg_a(register), reg_b(others), shifted(-31, Rounding.FLOOR), alu=Alu.SHL),
@@ -55,20 +56,20 @@ def to_even(register: int, bits: int, others: int, free: int) -> list[Uop]:
 
 
 def added() -> list[Uop]:
-    """Add the number of exponent r0 and addend r2 to that of exponent r6 and addend r7.
+    """Add the number of exponent r0 and addend r2 to the total of exponent r6 and addend r7.
 
-    Both are brought to the larger exponent. If one of them is not itself again when it is brought back, something is
-    lost. Then r7 is the sum, rounded and shifted right by r2, twice as large as an addend, r6 the larger exponent, r1
-    the leading bits of the sum before. r0 and r3 to r5 are free.
+    Both addends are shifted right to the larger exponent, and back to find out whether bits were lost. Afterwards r7
+    is the sum, at twice an addend's scale, rounded and shifted right by r2; r6 is the larger exponent; r1 has the
+    leading bits of the sum before it was rounded. r0 and r3 to r5 are free.
     """
     return [
-        # r3, r1: bits by which r2 and r7 are shifted to the right, in r5 and r4; r0: what both are together
+        # r3, r1: right shifts of r2 and r7; r5, r4: the shifted addends; r0: the sum of the unshifted ones
         to(3, reg_a(6), reg_b(0), between(0, 31), alu=Alu.SUB),
         to(1, reg_a(0), reg_b(6), between(0, 31), alu=Alu.SUB),
         to(6, reg_a(6), reg_b(0), alu=Alu.MAX), to(0, reg_a(7), reg_b(2), alu=Alu.ADD),
         to(4, reg_a(7), reg_b(1), alu=Alu.SAR), to(5, reg_a(2), reg_b(3), alu=Alu.SAR),
         to(7, reg_a(4), reg_b(5), shifted(1), alu=Alu.ADD),
-        # r0: whether anything is lost
+        # r0: 1 if bits were lost
         to(4, reg_a(4), reg_b(1), alu=Alu.SHL), to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
         to(4, reg_a(4), reg_b(5), alu=Alu.ADD), to(0, reg_a(4), reg_b(0), alu=Alu.NOT_EQUAL),
         *leading(1, 7), *cut(2, 1),
@@ -77,12 +78,12 @@ def added() -> list[Uop]:
 
 
 def begin() -> list[Uop]:
-    """A total of 0."""
+    """Set the total to 0."""
     return [set_to(6, -_NONE), set_to(7, 0)]
 
 
 def goes_on() -> list[Uop]:
-    """Make the sum an addend again, with its first bit at the top; 0 has an exponent below all others."""
+    """Normalize the sum to an addend again; 0 gets an exponent below all others."""
     return [
         to(4, reg_a(1), immediate(1 - _TOP), between(ADDEND_BITS, 31), alu=Alu.ADD),
         to(7, reg_a(7), reg_b(4), alu=Alu.SHL),
@@ -92,11 +93,11 @@ def goes_on() -> list[Uop]:
 
 
 def of_total() -> list[Uop]:
-    """Bring the total to r5 and r2, 64 times a fraction and its exponent, to be packed."""
+    """Move the total to r5 and r2, as 64 times a fraction and its exponent, to be packed."""
     return [to(5, reg_a(7)), to(2, reg_a(6), immediate(_PACKED_BITS - ADDEND_BITS), alu=Alu.ADD)]
 
 
 def of_result() -> list[Uop]:
-    """Bring what `added` makes there; it is twice as large as an addend."""
+    """Move the result of `added`, at twice an addend's scale, to r5 and r2 to be packed."""
     return [to(5, reg_a(7), reg_b(2), alu=Alu.SHL),
             to(2, reg_a(6), immediate(_PACKED_BITS - ADDEND_BITS - 1), alu=Alu.ADD)]

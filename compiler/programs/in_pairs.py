@@ -1,8 +1,8 @@
-"""The order of a program's micro-operations in which few wait: one that another needs stands two before it.
+"""Order a program's micro-operations so that few wait: a result is used at the earliest two micro-operations later.
 
-The vector unit starts a micro-operation while the newest one before it is at work, unless it reads what that one
-writes; what came before the newest must be over (`hdl/vector/issue.py`). Where registers hold a word or two, that is
-most of the time.
+The vector unit starts a micro-operation while the newest one before it is still running, unless it reads that one's
+result; all earlier ones must be finished (`hdl/vector/issue.py`). With one or two words a register, these waits are
+most of a program's time.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ def _written(uop: Uop) -> int | None:
 
 
 def _needed(uops: Sequence[Uop]) -> list[set[int]]:
-    """For each micro-operation those that come before it: what it reads, and what reads or wrote its register."""
+    """For each micro-operation, those it must follow: writers of what it reads, readers and writers of its register."""
     found: list[set[int]] = []
     for number, uop in enumerate(uops):
         before = uops[:number]
@@ -37,20 +37,20 @@ def _needed(uops: Sequence[Uop]) -> list[set[int]]:
 
 
 class _Clock:
-    """When micro-operations start, of one beat each."""
+    """Start times of micro-operations of one beat each."""
 
     def __init__(self) -> None:
         self._at, self._before, self._newest, self._ready = 0, -UOP_WAIT_CYCLES, -1, 0
 
     def start(self, uop: Uop) -> int:
-        """Return when the next one could start."""
+        """Return the earliest start of a micro-operation."""
         at, reads = self._at, _reads(uop)
         if reads:
             at = max(at, self._before + UOP_WAIT_CYCLES)
         return max(at, self._ready) if self._newest in reads else at
 
     def run(self, uop: Uop) -> None:
-        """Start it."""
+        """Start a micro-operation at its earliest time."""
         at, written = self.start(uop), _written(uop)
         if written is not None:
             self._before = max(self._before, self._ready - UOP_WAIT_CYCLES)
@@ -59,12 +59,12 @@ class _Clock:
 
     @property
     def end(self) -> int:
-        """When the next one could start that reads nothing."""
+        """The earliest start of a micro-operation that reads no register."""
         return self._at
 
 
 def waiting_cycles(uops: Sequence[Uop]) -> int:
-    """Return the cycles that a program takes on registers of one beat."""
+    """Return the cycles of a program whose registers have one beat."""
     clock = _Clock()
     for uop in uops:
         clock.run(uop)
@@ -72,7 +72,7 @@ def waiting_cycles(uops: Sequence[Uop]) -> int:
 
 
 def in_pairs(uops: Sequence[Uop]) -> list[Uop]:
-    """Return the same micro-operations in an order that takes no longer, each after all that it depends on."""
+    """Return the micro-operations in an order that keeps all dependences and takes no longer."""
     needed = _needed(uops)
     heights = [1] * len(uops)
     for number in reversed(range(len(uops))):

@@ -1,7 +1,8 @@
-"""TFLite Micro's 16-bit logistic and tanh: logistics in a table with linear interpolation.
+"""TFLite Micro's 16-bit logistic and tanh: a table of the logistic with linear interpolation.
 
-Both work on magnitudes with 9 fraction bits between two entries, of a tanh on twice its own. Table 1 has an entry and
-the distance to the next one, table 2 what depends on the function and on the sign.
+Both functions interpolate at the magnitude of the argument, tanh at twice the magnitude, with 9 fraction bits between
+two entries. Table 1 has entries and their distances to the next entry. Table 2 has the constants that depend on the
+function and the sign.
 """
 
 import numpy as np
@@ -29,13 +30,14 @@ from tq_hw.sim.golden.interpolated import logistic_table
 
 __all__ = ["activation_of", "interpolated_activation", "product_uops"]
 
-#: Bits of the distance between two entries.
+#: Bits of the distance to the next entry, below the entry.
 _STEP_BITS = 10
-#: Fraction bits between two entries, and of gates' sums.
+#: Fraction bits between two entries, and of the gates' sums.
 _FRACTION, _GATE_FRACTION = 9, 12
-#: Codes: their low five bits are a right shift.
+#: Codes of the functions; their low five bits are a right shift.
 _LOGISTIC, _TANH, _CELL = 0, 32, 64
-#: Where table 2 has, after a code, what is added and the factor for a negative argument; for others 8 further.
+#: Offsets from a code in table 2: the addend and the factor for a negative argument, and the distance to those for
+#: other arguments.
 _ADDEND, _FACTOR, _POSITIVE = 8, 12, 8
 _VALUE, _RESULT, _INDEX, _ADDEND_AT, _FACTOR_AT, _ENTRY = range(6)
 
@@ -46,7 +48,7 @@ def _tables(cell_code: int, left: int) -> tuple[IntArray, IntArray]:
     for code, factor, argument in ((_LOGISTIC, 1, 3), (_TANH, 2, 3), (cell_code, 2, 3 << left)):
         second[code] = argument
         second[code + _FACTOR], second[code + _FACTOR + _POSITIVE] = -factor, factor
-        # The halves that the last shift rounds, and the end of what is mirrored.
+        # Half a unit, for the rounding of the last shift, and the constant of 1 - p or 2 p - 1.
         one, half = 1 << 25, 1 << 9
         negative, positive = (one + half - 1, half) if factor == 1 else (one + half - 4, half - one)
         second[code + _ADDEND], second[code + _ADDEND + _POSITIVE] = negative, positive
@@ -64,7 +66,7 @@ def _uops() -> tuple[Uop, ...]:
            zero_point=_ADDEND),
         to(_ADDEND_AT, reg_a(_ADDEND_AT), STREAM_B, alu=Alu.ADD),
         to(_FACTOR_AT, reg_a(_ADDEND_AT), zero_point=_FACTOR - _ADDEND),
-        # The magnitude, once or twice; from the last entry on it changes nothing.
+        # The magnitude, or twice the magnitude, up to the last entry.
         to(_RESULT, reg_a(_VALUE), factor, low()),
         to(_RESULT, reg_a(_RESULT), immediate(255 << _FRACTION), alu=Alu.MIN),
         to(_INDEX, reg_a(_RESULT), shifted(-_FRACTION, floor)),
@@ -78,7 +80,7 @@ def _uops() -> tuple[Uop, ...]:
 
 
 def interpolated_activation(cell_scale_log2: int) -> ActivationProgram:
-    """Return the activation of an LSTM whose cells have this scale, -15..-9."""
+    """Return the activation of an LSTM whose cell state has this scale, -15..-9."""
     fraction_bits = -cell_scale_log2
     cell_code = _CELL + max(fraction_bits - _GATE_FRACTION, 0)
     left = max(_GATE_FRACTION - fraction_bits, 0)
@@ -86,13 +88,13 @@ def interpolated_activation(cell_scale_log2: int) -> ActivationProgram:
 
 
 def activation_of(layer: Lstm) -> ActivationProgram:
-    """Return the program of logistic and tanh."""
+    """Return the program for logistic and tanh of an LSTM."""
     make = interpolated_activation if layer.interpolated else activation
     return make(layer.cell_scale_log2)
 
 
 def product_uops(layer: Lstm, shift: int) -> list[Uop]:
-    """Product of both streams shifted right: rounded, or rounded twice and saturated to int16; see `to`."""
+    """Multiply both streams and shift right: rounded once, or, if interpolated, rounded twice and saturated."""
     product: Uop = {**STREAMS, **low()}
     if not layer.interpolated:
         return [{**product, **shifted(-shift)}]

@@ -1,4 +1,4 @@
-"""Looked-up codes less a zero point: the micro-operation that looks up takes it off, and no other one has to."""
+"""Merge the subtraction of a zero point from a looked-up code into the micro-operation that looks it up."""
 
 from collections.abc import Sequence
 
@@ -11,10 +11,10 @@ _MOST_OFFSET, _LEAST = (1 << 15) - 1, -(1 << 31)
 
 
 def with_offsets(nodes: Sequence[Node]) -> list[Node]:
-    """Return nodes of a program that gives the same results, with fewer of them where they can be.
+    """Return the nodes of a program with the same results, with fewer nodes where possible.
 
-    `code - zero_point` of a looked-up code is the look-up with `-zero_point` added, and so is `zero_point - code` where
-    nothing but a product needs it, and that nothing but high products with a constant: these take the other sign.
+    `code - zero_point` of a looked-up code becomes the look-up with `-zero_point` added. So does `zero_point - code`
+    if its only user is a product whose only users are high products with a constant: the constant changes its sign.
     """
     users: dict[Node, list[Node]] = {node: [] for node in nodes}
     for node in nodes:
@@ -45,27 +45,27 @@ def with_offsets(nodes: Sequence[Node]) -> list[Node]:
 
 
 def _looks_up(node: Node) -> bool:
-    """Whether a node gives a code from a table as it is."""
+    """Whether a node is a plain table look-up."""
     uop = node.uop
     return bool(uop.get("a_table")) and not any(uop.get(name) for name in ("multiply", "clamp", "zero_point"))
 
 
 def _takes_off(node: Node) -> bool:
-    """Whether a node is the difference of an operand and a number, as it is."""
+    """Whether a node is a plain difference of an operand and a constant."""
     uop = node.uop
     return (uop.get("alu") == Alu.SUB and "immediate" in uop and len(node.needs) == 1 and None in (node.a, node.b)
             and not any(uop.get(name) for name in ("multiply", "clamp", "zero_point", "shift", "a_table", "b_table")))
 
 
 def _multiplies(node: Node) -> bool:
-    """Whether a node is the product of two others, as it is."""
+    """Whether a node is a plain product of two other nodes."""
     uop = node.uop
     return (uop.get("multiply") == Multiply.LOW_B and uop.get("alu", Alu.PASS) == Alu.PASS
             and not any(uop.get(name) for name in ("clamp", "zero_point", "shift", "a_table", "b_table")))
 
 
 def _scales(node: Node) -> bool:
-    """Whether a node is a high product with a constant that may change its sign with the operand."""
+    """Whether a node is a high product with a constant, whose sign can change together with the operand's."""
     uop = node.uop
     return (uop.get("multiply") == Multiply.HIGH_IMMEDIATE and uop.get("alu", Alu.PASS) == Alu.PASS
             and uop["immediate"] != _LEAST and not uop.get("truncate") and not uop.get("a_table"))

@@ -1,9 +1,9 @@
-"""gemmlowp's 16-bit logistic and tanh as one program of the vector unit; a code in stream B says which is meant.
+"""gemmlowp's 16-bit logistic and tanh as one vector program; a code in stream B selects the function.
 
-This one computes exponentials; where cells have a scale of 2^-13 or more, `lstm_table` looks them up.
+This program computes the exponentials. For a cell state with a scale of 2^-13 or more, `lstm_table` looks them up.
 
-All elements are brought to one binary point: `code & 31` is the shift. What differs else comes from the tables, which
-are indexed by the code. Micro-operations that others do not wait for stand where the unit would wait.
+All elements are shifted left by `code & 31` to the same number of fraction bits. The other differences come from the
+tables, indexed by the code. Micro-operations whose results are needed late fill the waits between the others.
 """
 
 from dataclasses import dataclass
@@ -35,16 +35,16 @@ __all__ = ["CLAMP", "ActivationProgram", "clip_uops", "computed_activation", "hi
 _INT16_MAX = (1 << 15) - 1
 CLAMP: Uop = {"clamp": 1, "act_min": -128, "act_max": 127}
 
-#: Vector registers. Where two share one, the second is written when the first is read no more.
+#: Vector registers. Of two names for one register, the second is written after the last read of the first.
 _SIGN, _NEGATED, _X, _X2, _X3, _RESULT, _T, _REST = range(8)
 _DIRECTION, _NEGATED_HALF, _TO, _LAST = _NEGATED, _X3, _REST, _RESULT
 #: Factors of the exponential that are not 0 in 16 bits.
 _EXP_STEPS = [(exponent, factor) for exponent, factor in EXP_STEPS if narrowed(factor, 16)]
 #: Codes of logistic and tanh, without their shift.
 _LOGISTIC, _TANH = 96, 160
-#: Corrections that the reciprocal's second and third step may have, and more.
+#: Range that includes all corrections of the reciprocal's second and third step.
 _CORRECTIONS = (-64, 64)
-#: Fraction bits of gates; exponentials have those of twice the cell state.
+#: Fraction bits of gates; exponentials have those of the cell state doubled.
 _GATE_FRACTION = 12
 
 
@@ -55,7 +55,7 @@ class ActivationProgram:
     Members
     -------
     uops : the program: stream A has the arguments, stream B their codes
-    tables : what it needs in tables 1 and 2
+    tables : contents of tables 1 and 2
     logistic, tanh, cell : codes of gates, and of the cell state
     """
 
@@ -69,9 +69,11 @@ class ActivationProgram:
 def _tables() -> tuple[IntArray, IntArray]:
     """Tables 1 and 2.
 
-    Table 1 has at 2^i the factor of step i for `result << 1` and at 0 the factor 1, and at a code half of what its
-    result is mirrored at: 2^13 or 0. Table 2 has at a code what the quotient is multiplied by, and four times small
-    numbers: corrections of the second and third step of the reciprocal.
+    Table 1: at 2^i the factor of step i for `result << 1`, at 0 the factor 1, at a code half of the point at which the
+    result is mirrored (2^13 or 0).
+
+    Table 2: at a code the quotient's multiplier, at a small number four times that number, which is the correction of
+    the second and third step of the reciprocal.
     """
     first, second = np.zeros(256, np.int64), np.zeros(256, np.int64)
     first[0] = 1 << 30
@@ -86,7 +88,10 @@ def _tables() -> tuple[IntArray, IntArray]:
 
 
 def _uops(fraction: int) -> tuple[Uop, ...]:
-    """1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B; exponentials have this many fraction bits."""
+    """Compute 1 / (1 + e^-a) or tanh(a) of stream A, by the codes in stream B.
+
+    `fraction`: the fraction bits of the exponential's argument.
+    """
     quarter = 1 << fraction - 2
     uops = [
         to(_REST, STREAMS, alu=Alu.SHL),
@@ -106,7 +111,7 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
         to(_T, reg_a(_T), reg_b(_X2), shifted(-1), alu=Alu.ADD),
         to(_T, reg_a(_T), reg_b(_X), alu=Alu.ADD),
         to(_RESULT, high16(_T, constant=narrowed(EXP_EIGHTH, 16)), zero_point=narrowed(EXP_EIGHTH, 16), clamp=1)]
-    # Bits of the quarters, two steps ahead of the product that looks their factor up.
+    # The bits of the argument from 1/4 up, two steps before the product that looks up their factor.
     steps = range(len(_EXP_STEPS))
     places = (_SIGN, _X3, _X2)
     bits = [to(places[index % 3], reg_a(_REST), immediate(1 << index), alu=Alu.AND) for index in steps]
@@ -119,9 +124,9 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
 
 
 def _reciprocal() -> list[Uop]:
-    """1 / ((1 + e) / 2) - 1 of e in _RESULT in Q2.13, for a logistic 1 more, in register _X; what `_mirrored` needs."""
-    # The first factor of `1 - half * x` is `-(half << 16) - 1`: rounded down, the product is the negative of the other
-    # one rounded up, halves too.
+    """1 / ((1 + e) / 2) - 1 of e in _RESULT, Q2.13, for a logistic 1 more, to _X; and the operands of `_mirrored`."""
+    # The first factor of `1 - half * x` is `-(half << 16) - 1`: this product, rounded down, is the negative of
+    # `half * x` rounded to nearest with ties up.
     between = [
         to(_SIGN, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR),
         to(_DIRECTION, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
@@ -147,9 +152,9 @@ def _reciprocal() -> list[Uop]:
 
 
 def _mirrored() -> list[Uop]:
-    """1 - p for negative arguments of a logistic, 1/2 at 0; -p for negative ones of tanh, 0 at 0.
+    """Mirror p for arguments up to 0: logistic 1 - p, and 1/2 at 0; tanh -p, and 0 at 0.
 
-    That is p times the direction (1, 0, -1) plus _TO: of a logistic 0, 2^14 or 2^15 - 1, of tanh 0.
+    The result is p times the direction (1, 0, -1) plus _TO, which is 0, 2^14 or 2^15 - 1 for a logistic, 0 for tanh.
     """
     return [
         to(_X, reg_a(_X), STREAM_B, low(), b_table=2, clamp=1),
@@ -158,14 +163,14 @@ def _mirrored() -> list[Uop]:
 
 
 def computed_activation(cell_scale_log2: int) -> ActivationProgram:
-    """Return the activation for cells of a scale of 2^-14 or 2^-15: arguments are not larger than those of gates."""
+    """Return the activation for a cell state of scale 2^-14 or 2^-15: its range is not larger than that of gates."""
     fraction = -1 - cell_scale_log2
     shift = fraction - _GATE_FRACTION
     return ActivationProgram(_uops(fraction), _tables(), _LOGISTIC + shift, _TANH + shift + 1, _TANH)
 
 
 def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
-    """An int16 sum, clipped to a magnitude if there is one, as output."""
+    """Output an int16 sum, clipped to magnitude `clip` unless that is None."""
     if clip is None:
         return ({**total, **CLAMP, **OUT},)
     above = () if clip == _INT16_MAX else (to(0, reg_a(0), immediate(clip), alu=Alu.MIN),)
@@ -173,6 +178,6 @@ def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
 
 
 def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:
-    """Hidden state of the output gate and the squashed cell state."""
+    """Compute the hidden state: the output gate times the activated cell state, rescaled."""
     return (to(0, STREAMS, low()),
             {**reg_a(0), **rescale(multiplier, shift), "zero_point": zero_point, **CLAMP, **OUT})

@@ -1,8 +1,8 @@
-"""gemmlowp's 16-bit logistic and tanh by a table of exponentials; `activation` chooses between this and another.
+"""gemmlowp's 16-bit logistic and tanh by a table of exponentials; `activation` chooses this program or that of `lstm`.
 
-What the program of `lstm_programs` computes of the last quarter of an argument, a table has here: with 12 fraction
-bits 1,024 exponentials of 16 bits, two in an entry. Sums of products are updated instead of multiplied again, and the
-step of the reciprocal that can only correct by 4 is a comparison: 19 micro-operations wait for each other, not 33.
+A table replaces the part of `lstm` that computes the exponential of an argument modulo 1/4: at 12 fraction bits it has
+1,024 exponentials of 16 bits, two an entry. Sums of products are updated instead of multiplied again. The step of the
+reciprocal that can only correct by 4 is a comparison. 19 micro-operations wait for another's result, down from 33.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from tq_hw.sim.golden.fixedpoint import (
 
 __all__ = ["activation"]
 
-#: Fraction bits that the exponentials' arguments are brought to, and the least scale of cells of which that is true.
+#: Fraction bits of the exponentials' arguments, and the least scale of a cell state that they suffice for.
 _FRACTION = 12
 _LEAST_SCALE_LOG2 = -1 - _FRACTION
 _HALF = 16
@@ -44,18 +44,18 @@ _LOW = (1 << _HALF) - 1
 #: e^-(2^k) in Q0.15 for k = -2..3.
 _FACTORS = {exponent: narrowed(factor, 16) for exponent, factor in EXP_STEPS if narrowed(factor, 16)}
 _ONE = 1 << 15
-#: Codes without the left shift of an argument; 32 times the slope.
+#: Codes without the left shift of the argument: 32 times the slope.
 _LOGISTIC, _TANH = 32, 64
 #: 48/17 and -32/17 in Q2.13.
 _START, _SLOPE = narrowed(RECIPROCAL_START, 16), narrowed(RECIPROCAL_SLOPE, 16)
-#: 1 / (3 * 2^17) in Q0.43, so that of 2^30 a half is left over. From half of 3 * 2^17 on, a sum's distance from 2^30
-#: has x corrected by 4 in the last step of the reciprocal; none that occurs is near.
+#: 1 / (3 * 2^17) in Q0.43, cut so that its product with 2^30 ends in exactly one half. The last step of the reciprocal
+#: corrects x by 4 where a sum is at least half of 3 * 2^17 from 2^30; no sum that occurs is close to that limit.
 _THIRD_BITS = 12
 _THIRD = 5461 << _THIRD_BITS
 
 
 def _tables() -> tuple[IntArray, IntArray]:
-    """At `(n - 1) >> 1` the negatives of e^-(n / 2^12) for n = 1..1024, of an odd n in the low half."""
+    """Negatives of e^-(n / 2^12), n = 1..1024, at index `(n - 1) >> 1`; an odd n is in the low half."""
     negative = -exp_on_negative_values(-np.arange(1, 1025), 15 - _FRACTION, 16)
     entries = (negative[1::2] << _HALF) | (negative[::2] & _LOW)
     return entries[:256], entries[256:]
@@ -63,7 +63,7 @@ def _tables() -> tuple[IntArray, IntArray]:
 
 @dataclass(frozen=True)
 class _Step:
-    """A micro-operation whose operands are fields, or the results of others."""
+    """A micro-operation whose operands are fields or named results of other steps."""
 
     result: str
     a: str | Uop
@@ -85,30 +85,32 @@ def _floor(shift: int) -> Uop:
 
 
 def _bit(exponent: int) -> _Step:
-    """16 if 2^exponent is in the argument, else 0."""
+    """16 if the argument's bit of weight 2^exponent is set, else 0."""
     at = _FRACTION - 1 + exponent
     return _alu(f"bit {exponent}", "u", Alu.AND, immediate(1 << at), **_floor(4 - at))
 
 
 def _factor(exponent: int, offset: int = 0) -> _Step:
-    """Minus the factor of a bit, or minus one; with an offset plus."""
+    """The negated factor of a set bit, or minus one; with an offset, not negated."""
     one, factor = (offset + _ONE, offset + _FACTORS[exponent]) if offset else (-_ONE, -_FACTORS[exponent])
     return _alu(f"factor {exponent}", immediate_a(one << _HALF | factor & _LOW), Alu.SHL, f"bit {exponent}",
                 **_floor(-_HALF), zero_point=-offset)
 
 
 def _taken(exponent: int, of: str, positive: bool) -> _Step:
-    """Product with the factor, whose halves round up, as its sign is the other's."""
+    """Multiply by the factor; the operand's sign alternates, and ties of the positive product round up."""
     return _times(f"exp {exponent}", of, f"factor {exponent}", -15,
                   Rounding.HALF_UP if positive else Rounding.HALF_AWAY)
 
 
 def _chain() -> Sequence[_Step]:
-    """All micro-operations, in an order in which few cycles are lost and 8 registers suffice.
+    """All micro-operations, in an order that loses few cycles and needs 8 registers.
 
-    `u` is (|argument| - 1) >> 1, at most 2^15 - 1: its exponential is 0. `slope` is the argument's sign or 0,
-    for tanh twice that. What is added to the product with it is `middle`: for a logistic 2^14, less 1 for a negative
-    argument. `half` is (1 + e) / 2, `sum` -4 times its product with x, -2^30 for an exact reciprocal.
+    - `u`: (|argument| - 1) >> 1, at most 2^15 - 1, whose exponential is 0
+    - `slope`: the argument's sign or 0, doubled for tanh
+    - `middle`: added to the product with `slope`; for a logistic 2^14, less 1 for a negative argument
+    - `half`: (1 + e) / 2
+    - `sum`: -4 times the product of `half` and x; -2^30 for an exact reciprocal
     """
     return [
         _alu("argument", STREAM_A, Alu.SHL, STREAM_B),
@@ -121,7 +123,7 @@ def _chain() -> Sequence[_Step]:
         _alu("exp", "u", Alu.SHL, "odd", a_table=3, **_floor(-_HALF)),
         _factor(-2), _bit(-1), _taken(-2, "exp", True), _factor(-1), _factor(0), _bit(1), _taken(-1, "exp -2", False),
         _bit(2), _bit(3), _taken(0, "exp -1", True), _factor(3, 1 - _ONE), _factor(2), _factor(1),
-        # Both large factors in one: the product of four, 11 * 600, gives 0 as well.
+        # One factor for the bits 4 and 8: if both are set, the product of their factors, 11 * 600, gives 0, too.
         _times("factors", "factor 2", "factor 3", 1),
         _taken(1, "exp 0", False),
         _Step("half", "exp 1", "factors", {"multiply": Multiply.HIGH_B, **_floor(-1), "zero_point": 1 << 14}),
@@ -147,13 +149,13 @@ def _chain() -> Sequence[_Step]:
              **_floor(-_THIRD_BITS), zero_point=(_THIRD >> _THIRD_BITS) + 1 >> 1),
         _times("result by m 1", "m 1", "slope", 3),
         _times("result by m 2", "m 2", "slope", 3),
-        # One less here and one more there: a tanh of -32768 becomes -32767.
+        # Subtract 1 here and add it below, with a clamp each: a tanh of -32768 becomes -32767.
         _alu("result 1", "result 0", Alu.ADD, "result by m 1", zero_point=-1, clamp=1),
         _alu("", "result 1", Alu.ADD, "result by m 2", zero_point=1, clamp=1)]
 
 
 def _allocated(steps: Sequence[_Step]) -> tuple[Uop, ...]:
-    """Give each result the first register that is free."""
+    """Allocate the first free register to each result."""
     last = {name: number for number, step in enumerate(steps) for name in (step.a, step.b) if isinstance(name, str)}
     places: dict[str, int] = {}
     uops = []
@@ -170,7 +172,7 @@ def _allocated(steps: Sequence[_Step]) -> tuple[Uop, ...]:
 
 
 def activation(cell_scale_log2: int) -> ActivationProgram:
-    """Return the logistic and tanh of an LSTM whose cells have this scale."""
+    """Return the logistic and tanh for an LSTM whose cell state has this scale."""
     if cell_scale_log2 < _LEAST_SCALE_LOG2:
         return computed_activation(cell_scale_log2)
     return ActivationProgram(_allocated(_chain()), _tables(), _LOGISTIC, _TANH + 1,

@@ -1,7 +1,7 @@
-"""Programs for quotients and reciprocal square roots of float32 numbers packed as `sim/golden/packed_float.py` says.
+"""Programs for quotients and square roots of packed float32 numbers; `sim/golden/packed_float.py` defines the format.
 
-A table has the first eight bits of a reciprocal, or of that of a root; two steps of Newton's method make 28 of them,
-and integers that are exact at 32 bits, as remainders are, say whether the result is one too large or too small.
+A table gives the first 8 bits of a reciprocal or of a reciprocal square root. Two Newton steps raise them to 28 bits.
+The remainder, which is exact in 32 bits, then corrects the result by at most one unit in the last place.
 """
 
 import numpy as np
@@ -30,37 +30,37 @@ __all__ = ["quotient_program", "quotient_table", "root_program", "root_table"]
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 _HIDDEN = 1 << FRACTION_BITS - 1
 _HIGH: Uop = {"multiply": Multiply.HIGH_B}
-#: The first bits of a fraction that a table knows, and those of a quotient.
+#: Bits of a fraction that index the table, and bits of a quotient.
 _INDEX_BITS, _QUOTIENT_BITS = 8, 26
-#: Bits after the point of a reciprocal.
+#: Fraction bits of a reciprocal.
 _POINT = 29
 
 
 def quotient_table() -> IntArray:
-    """Return 1 / d of each first byte of d, which is in 0.5 to 1, behind its leading bit; 29 bits after the point."""
+    """Return 1 / d for d in 0.5 to 1, with 29 fraction bits, indexed by the 8 bits after the leading bit of d."""
     middles = 0.5 + (np.arange(1 << _INDEX_BITS) + 0.5) / (2 << _INDEX_BITS)
     return np.round(np.ldexp(1 / middles, _POINT)).astype(np.int64)
 
 
 def root_table() -> IntArray:
-    """Return 1 / sqrt(v) of each first byte of v, which is in 0.25 to 1; 29 bits after the point."""
+    """Return 1 / sqrt(v) for v in 0.25 to 1, with 29 fraction bits, indexed by the first 8 bits of v."""
     middles = (np.maximum(np.arange(1 << _INDEX_BITS), 1 << _INDEX_BITS - 2) + 0.5) / (1 << _INDEX_BITS)
     return np.round(np.ldexp(1 / np.sqrt(middles), _POINT)).astype(np.int64)
 
 
 def quotient_program() -> list[Uop]:
-    """Divide packed stream A by stream B, whose numbers are positive, with the table of reciprocals."""
+    """Divide packed stream A by packed stream B, which must be positive; table 1 is `quotient_table`."""
     scale = FRACTION_BITS + 7 - 2
     step = [to(4, reg_a(1), reg_b(0), _HIGH), to(4, immediate_a(1 << _POINT), reg_b(4), alu=Alu.SUB),
             to(4, reg_a(4), reg_b(0), shifted(31 - _POINT), _HIGH), to(0, reg_a(0), reg_b(4), alu=Alu.ADD)]
     return [
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=-_QUOTIENT_BITS - EXPONENT + 6),
         to(1, immediate_a(_EXPONENT), STREAM_B, alu=Alu.AND), to(2, reg_a(2), reg_b(1), alu=Alu.SUB),
-        # r1: the divisor, 128 times as large; r3: the dividend alike; r0: the reciprocal
+        # r1: the divisor's fraction times 128; r3: the dividend's, too; r0: the reciprocal
         to(1, immediate_a(~_EXPONENT), STREAM_B, shifted(-1, Rounding.FLOOR), alu=Alu.AND),
         to(1, reg_a(1), immediate(_HIDDEN << 7), alu=Alu.ADD), *fraction(3, 6, STREAM_A, 0),
         to(0, reg_a(1), immediate(30 - _INDEX_BITS), alu=Alu.SAR), to(0, reg_a(0), a_table=1), *step * 2,
-        # r5: the quotient, one more or less; r6: what is left of the dividend
+        # r5: the quotient, off by at most one; r6: the remainder
         to(5, reg_a(3), reg_b(0), shifted(_QUOTIENT_BITS - scale, Rounding.FLOOR), _HIGH),
         to(1, reg_a(1), immediate(7), alu=Alu.SAR), to(4, reg_a(3), immediate(_QUOTIENT_BITS - 7), alu=Alu.SHL),
         to(6, reg_a(5), reg_b(1), low()), to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
@@ -72,22 +72,22 @@ def quotient_program() -> list[Uop]:
 
 
 def root_program(*, reciprocal: bool) -> list[Uop]:
-    """Square roots of packed stream A, or their reciprocals, each rounded once.
+    """Compute the square roots of packed stream A, or their reciprocals, each rounded once.
 
-    Its numbers are positive; without `reciprocal` they may be 0. Neither has ties: s + 0.5 is no root of an integer,
-    and 2^48 has no odd divisor.
+    Stream A is positive; without `reciprocal` it may also be 0. Ties cannot occur: (s + 0.5)^2 is not an integer, and
+    2^48 has no odd divisor but 1.
     """
     step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), shifted(1), _HIGH),
             to(4, immediate_a(1 << 28), reg_b(4), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), shifted(2), _HIGH),
             to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
     uops = [
-        # r0: whether the exponent is odd; r2: half the even one above; r3: the number in 0.25 to 1, times 2^31
+        # r0: 1 for an odd exponent; r2: half of the exponent rounded up to even; r3: the number in 0.25 to 1, Q0.31
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(0, reg_a(2), immediate(1), alu=Alu.AND),
         to(2, reg_a(2), reg_b(0), shifted(-1, Rounding.FLOOR), alu=Alu.ADD),
         to(3, STREAM_A, immediate(~_EXPONENT), shifted(-1, Rounding.FLOOR), alu=Alu.AND),
         to(3, reg_a(3), immediate(_HIDDEN << 7), alu=Alu.ADD), to(3, reg_a(3), reg_b(0), alu=Alu.SAR),
         to(1, reg_a(3), immediate(31 - _INDEX_BITS), alu=Alu.SAR), to(1, reg_a(1), a_table=1), *step * 2,
-        # r5: the root, one more or less; r6: what the number is above its square
+        # r5: the root, off by at most one; r6: the number less the root's square
         to(5, reg_a(3), reg_b(1), shifted(FRACTION_BITS - _POINT, Rounding.FLOOR), _HIGH),
         to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), alu=Alu.SHL),
         to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
@@ -102,13 +102,13 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
                 to(4, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL), {**reg_a(5), **reg_b(4), **low(), **OUT}]
     return [
         *uops,
-        # r1: 2^47 / r5, one more or less; r6: twice what 2^47 is above their product
+        # r1: 2^47 / r5, off by at most one; r6: twice the remainder 2^47 - r1 * r5
         to(1, reg_a(1), immediate(0), shifted(FRACTION_BITS - 1 - _POINT)),
         to(6, reg_a(1), reg_b(5), low()), to(6, immediate_a(0), reg_b(6), shifted(1), alu=Alu.SUB),
         to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
         to(6, reg_a(6), immediate(0), alu=Alu.LESS), to(1, reg_a(1), reg_b(7), alu=Alu.ADD),
         to(1, reg_a(1), reg_b(6), alu=Alu.SUB),
-        # 1 / 2^23 has one bit more.
+        # The reciprocal of a root of 2^23 has 25 bits.
         to(7, reg_a(1), immediate(2 * _HIDDEN), alu=Alu.EQUAL), to(1, reg_a(1), reg_b(7), alu=Alu.SAR),
         to(7, reg_a(7), reg_b(2), alu=Alu.SUB),
         to(1, reg_a(1), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),

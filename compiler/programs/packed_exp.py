@@ -1,10 +1,12 @@
-"""Programs for e^x of packed float32 numbers x below 72, step by step as `libm.expf` does it in double.
+"""Programs for e^x of packed float32 numbers x below 72, with the steps of `libm.expf`, which computes in double.
 
-x times 32 / ln 2, rounded to 53 bits, is a whole number K and the rest r, so that e^x is 2^(K / 32) times a cubic in r.
-What double holds lies in two words here: none but the product's rounding is imitated, all else is exact to 55 bits and
-more. So a result could differ where both lie on either side of the middle between two float32 numbers. Each x was tried
-once: there is one such, which is told by the product of its bits. `tests/compiler/programs/test_packed_exp.py` tries
-some of every exponent.
+The product of x and 32 / ln 2, rounded to 53 bits, is split into the nearest integer K and a remainder r. Then e^x is
+2^(K / 32) times a cubic polynomial in r.
+
+A double becomes two words here. Only the rounding of the first product is reproduced; all other steps are exact to at
+least 55 bits. A result can differ from `libm.expf` only where the two lie on either side of a tie between two float32
+numbers. An exhaustive run over all x found one such x (`_UPWARDS`), which the program recognizes by its product.
+`tests/compiler/programs/test_packed_exp.py` samples every exponent.
 """
 
 import math
@@ -36,29 +38,29 @@ __all__ = ["STEPS", "power_tables"]
 
 _FLOOR = Rounding.FLOOR
 _EXPONENT = (1 << EXPONENT_BITS) - 1
-#: 32 / ln 2 of 52 bits, in two halves; the last bit is 2^-46.
+#: 32 / ln 2 with 52 bits, in two halves; the last bit is 2^-46.
 _SCALE = int(math.ldexp(float.fromhex("0x1.71547652b82fep+0"), 51))
 _UPPER, _LOWER = _SCALE >> 26, _SCALE & (1 << 26) - 1
-#: The cubic's factors, of r, r^2, r^3.
+#: Coefficients of r, r^2 and r^3.
 _LINEAR, _SQUARE, _CUBIC = (float.fromhex(number) / 32**power for power, number in enumerate(
     ("0x1.62e42ff0c52d6p-1", "0x1.ebfce50fac4f3p-3", "0x1.c6af84b912394p-5"), 1))
-#: What the upper bits of a product are at least.
+#: Minimum of a product's upper bits.
 _HIDDEN = 1 << 24
-#: The number whose power is rounded upwards.
+#: The x whose result is rounded up: `libm.expf` has a tie there.
 _UPWARDS = float.fromhex("0x1.e75bc4p-3")
-#: Bits of K that a table knows.
+#: Low bits of K, which index the tables.
 _TABLE_BITS = 5
 
 
 def _key(x: float) -> int:
-    """What `_upper_product` gives for a positive number."""
+    """Return the output of `_upper_product` for a positive number."""
     fraction, power = math.frexp(x)
     upper = int(math.ldexp(fraction, FRACTION_BITS)) * _SCALE >> 50
     return (upper - _HIDDEN << 6) - EXPONENT - 4 - (power - FRACTION_BITS - EXPONENT)
 
 
 def power_tables() -> tuple[IntArray, IntArray]:
-    """Return 2^(i / 32), 30 bits behind the point, and 22 bits after these, 32 times as large; by the low bits of i."""
+    """Return tables of 2^(i / 32) for i in 0..31: the first 30 fraction bits, and the next 22, shifted left by 5."""
     parts = [split(float(np.exp2(index / (1 << _TABLE_BITS))), 30, 52) for index in range(1 << _TABLE_BITS)]
     tables = np.zeros((2, 256), np.int64)
     tables[:, :len(parts)] = np.array(parts).T * [[1], [1 << 5]]
@@ -66,7 +68,7 @@ def power_tables() -> tuple[IntArray, IntArray]:
 
 
 def _product() -> list[Uop]:
-    """r3: the product's bits from 2^50 on; r5: its 26 bits from 2^24 on, with what r3 has too; r1: 24 bits of |x|."""
+    """r3: bits 50 and up of the product; r5: bits 24..49 and a carry that r3 includes; r1: the 24-bit |x|."""
     return [
         *fraction(0, 1, STREAM_A, 1), to(1, immediate_a(0), reg_b(0), alu=Alu.SUB),
         to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
@@ -77,10 +79,10 @@ def _product() -> list[Uop]:
 
 
 def _upper_product() -> list[Uop]:
-    """The sign of x; the product's 25 bits from 2^50 on, less 2^24; 6 bits: by how much these are shifted to be K."""
+    """The sign of x; 25 bits of the product from bit 50 on, less 2^24; 6 bits: the right shift that makes them K."""
     return [
         *_product(), to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND),
-        # Beyond the first limit e^x is 0 or is not asked for, below the second one it is 1.
+        # A shift below 12 means that e^x is 0 or x is out of range; above 60, that e^x is 1.
         to(0, immediate_a(-EXPONENT - 4), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(12), alu=Alu.MAX),
         to(0, reg_a(0), immediate(60), alu=Alu.MIN), to(3, reg_a(3), immediate(-_HIDDEN), alu=Alu.ADD),
         to(3, reg_a(3), immediate(0), alu=Alu.MAX), to(3, reg_a(3), immediate(6), alu=Alu.SHL),
@@ -89,10 +91,10 @@ def _upper_product() -> list[Uop]:
 
 
 def _lower_product() -> list[Uop]:
-    """The product's 28 bits from 2^22 on, rounded where 53 bits end, halves to even."""
+    """Bits 22..49 of the product, rounded to 53 bits in all, ties to even."""
     return [
         *_product(), to(4, reg_a(1), immediate(_LOWER), low()), masked(4, 4, 24),
-        # r2: whether the product has a bit more; r6: bits that are dropped
+        # r2: 1 for a product of 76 bits; r6: the number of dropped bits
         to(2, immediate_a(1 << 25), reg_b(3), alu=Alu.LESS_EQUAL), to(6, reg_a(2), immediate(22), alu=Alu.ADD),
         to(7, reg_a(4), reg_b(6), alu=Alu.SAR), masked(7, 7, 1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
         to(7, immediate_a(1 << 21), reg_b(2), alu=Alu.SHL, zero_point=-1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
@@ -101,7 +103,7 @@ def _lower_product() -> list[Uop]:
 
 
 def _whole() -> list[Uop]:
-    """r0: the shift; r1: the product's upper bits; r2: |K|; r3: what is shifted at most; r6: 1 or -1, as x is."""
+    """r0: the shift; r1: the product's upper bits; r2: |K|; r3: the shift, at most 31; r6: the sign of x, 1 or -1."""
     return [
         masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), masked(1, 1, 25),
         to(1, reg_a(1), immediate(_HIDDEN), alu=Alu.ADD),
@@ -111,7 +113,7 @@ def _whole() -> list[Uop]:
 
 
 def _parted() -> list[Uop]:
-    """r1: the product's upper bits less K, r4: 28 bits below them."""
+    """r1: the product's upper bits less K; r4: the 28 bits below them."""
     return [
         *_whole(), to(3, reg_a(2), reg_b(3), alu=Alu.SHL), to(1, reg_a(1), reg_b(3), alu=Alu.SUB),
         to(1, reg_a(1), reg_b(6), low()), to(4, reg_a(6), STREAM_B, low()), to(3, reg_a(4), immediate(28), alu=Alu.SAR),
@@ -119,7 +121,7 @@ def _parted() -> list[Uop]:
 
 
 def _between(register: int, number: int, *, less: bool) -> list[Uop]:
-    """A number less the shift, or the shift less it, but 0 to 31."""
+    """A number less the shift (`less`), or the shift less the number, clamped to 0..31."""
     first = (to(register, immediate_a(number), reg_b(0), alu=Alu.SUB) if less else
              to(register, reg_a(0), immediate(-number), alu=Alu.ADD))
     return [first, to(register, reg_a(register), immediate(0), alu=Alu.MAX),
@@ -127,7 +129,7 @@ def _between(register: int, number: int, *, less: bool) -> list[Uop]:
 
 
 def _upper_rest() -> list[Uop]:
-    """R with 31 bits behind the point."""
+    """The remainder r, to 31 fraction bits."""
     return [
         *_parted(), *_between(5, 31, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
         *_between(5, 31, less=False), to(1, reg_a(1), reg_b(5), alu=Alu.SAR),
@@ -136,7 +138,7 @@ def _upper_rest() -> list[Uop]:
 
 
 def _lower_rest() -> list[Uop]:
-    """26 bits of r after these, and below them the last five bits of K."""
+    """The next 26 bits of r, above the low five bits of K."""
     return [
         *_parted(), *_between(5, 57, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
         *_between(5, 29, less=True), to(4, reg_a(4), reg_b(5), alu=Alu.SHL),
@@ -147,24 +149,24 @@ def _lower_rest() -> list[Uop]:
 
 
 def _cubic() -> list[Uop]:
-    """r1: the cubic less 1, with 36 bits behind the point, without what r3 carries; r3: what is 2^-57 and more."""
+    """r1: the cubic less 1, with 36 fraction bits, before the carry from r3; r3: its lower part in units of 2^-57."""
     linear, square, cubic = split(_LINEAR, 36, 58), split(_SQUARE, 43, 57), round(math.ldexp(_CUBIC, 50))
     return [
         to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(0, reg_a(0), immediate(_TABLE_BITS), alu=Alu.SAR),
-        # The linear part in r1 and r3.
+        # r1, r3: the linear term
         to(1, STREAM_A, high(linear[0])), to(3, STREAM_A, immediate(linear[0]), low()), rest(3, 10),
         to(2, STREAM_A, high(linear[1], 1)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
         to(2, reg_a(0), high(linear[0], 5)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
-        # r2: the square, 31 bits behind the point; r0: 15 bits after these
+        # r2: r^2, with 31 fraction bits; r0: its next 15 bits
         to(4, STREAM_A, reg_b(0), high_b(10)), to(5, STREAM_A),
         to(2, reg_a(5), reg_b(5), high_b()), to(0, reg_a(5), reg_b(5), low()), rest(0, 16),
         to(0, reg_a(0), reg_b(4), alu=Alu.ADD),
-        # r5, r6: what the square is multiplied by, 43 and 57 bits behind the point
+        # r5, r6: the factor of r^2, with 43 and 57 fraction bits
         to(6, reg_a(5), immediate(cubic), low()), rest(6, 24), to(5, reg_a(5), high(cubic)),
         masked(7, 5, 7, 7), to(6, reg_a(6), reg_b(7), alu=Alu.ADD), to(6, reg_a(6), immediate(square[1]), alu=Alu.ADD),
         to(5, reg_a(5), immediate(7), alu=Alu.SAR), to(5, reg_a(5), immediate(square[0]), alu=Alu.ADD),
-        # The product, 43 bits behind the point in r7.
+        # r7: their product, with 43 fraction bits
         to(7, reg_a(2), reg_b(5), high_b()), to(4, reg_a(2), reg_b(5), low()), rest(4, 17),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(2), reg_b(6), high_b()),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(0), reg_b(5), high_b(1)),
@@ -177,13 +179,13 @@ def _upper_cubic() -> list[Uop]:
 
 
 def _lower_cubic() -> list[Uop]:
-    """21 bits after these, and below them the last five bits of K."""
+    """The next 21 bits of the cubic, above the low five bits of K."""
     index = to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND)
     return [*_cubic(), masked(3, 3, 21, _TABLE_BITS), index, {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
 
 
 def _power() -> list[Uop]:
-    """The cubic times 2^(K / 32) of the last five bits of K: 28 bits behind the point, and odd where there are more."""
+    """The cubic times 2^(i / 32), i the low five bits of K, with 28 fraction bits; odd if bits are lost (sticky)."""
     return [
         to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND),
         to(2, reg_a(0), a_table=1), to(3, reg_a(0), a_table=2),
@@ -202,16 +204,16 @@ def _power() -> list[Uop]:
 
 
 def _result() -> list[Uop]:
-    """That times a power of 2, rounded and packed; stream A has the shift and K, stream B the number."""
+    """Scale by the power of 2, round and pack. Stream A has the shift and K, stream B the result of `_power`."""
     return [
         *_whole(), to(2, reg_a(2), reg_b(6), low()),
         to(2, reg_a(2), immediate(_TABLE_BITS), alu=Alu.SAR, zero_point=6 - 28 - EXPONENT),
-        # In double the result for _UPWARDS is in the middle.
+        # In double the result for _UPWARDS is a tie; one more makes it round up.
         to(5, STREAM_A, immediate(_key(_UPWARDS)), alu=Alu.EQUAL), to(5, reg_a(5), STREAM_B, alu=Alu.ADD),
         *rounded(is_small=True)[:-1], rounded(is_small=True)[-1] | OUT]
 
 
-#: Programs, and where their streams come from: 0 is x, others are results of the programs before, counted from 1.
+#: Programs and the sources of their streams: 0 is x, n the result of the n-th program.
 STEPS: Sequence[tuple[list[Uop], tuple[int, ...]]] = (
     (_upper_product(), (0,)), (_lower_product(), (0,)), (_upper_rest(), (1, 2)), (_lower_rest(), (1, 2)),
     (_upper_cubic(), (3, 4)), (_lower_cubic(), (3, 4)), (_power(), (5, 6)), (_result(), (1, 7)))

@@ -1,6 +1,6 @@
-"""Programs for float32 numbers packed as `sim/golden/packed_float.py` says: sums, products, codes.
+"""Sums, products and quantization of packed float32 numbers; `sim/golden/packed_float.py` defines the format.
 
-A fraction is used 128 times as large, 16 times where two are added: it ends below the top of a register.
+A fraction is shifted left by 7 bits, to the top of a register, or by 4 bits where two are added.
 """
 
 from tq_hw.compiler.programs.float_sums import (
@@ -38,36 +38,36 @@ __all__ = ["codes_program", "fraction", "integer_program", "product_program", "r
            "rounded", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
-#: Exponent of the last bit of the smallest numbers.
+#: Exponent of the last bit of a subnormal number.
 _LEAST = -149
 _MORE = 6
-#: Bits by which a fraction that is used lies above its last one.
+#: Left shift of a fraction in a register.
 _USED = 7
-#: Bits below the last one of what is rounded to an integer: a half, and whether there is more.
+#: Fraction bits of a number before it is rounded to an integer: a half, and a sticky bit.
 _HALVES = 2
 
 
 def fraction(register: int, free: int, a: Uop, right: int) -> list[Uop]:
-    """Bring operand a's fraction, 128 times as large and shifted right, into a register; another one is used."""
+    """Write operand a's fraction, times 128 and shifted right, to a register; register `free` is overwritten."""
     return [
-        # The bit below the sign is the sign's opposite, and 0 has none.
+        # The omitted bit below the sign is the sign's complement; 0 has no such bit.
         to(free, a, immediate(31), shifted(-1 - right), alu=Alu.SHL_SATURATE),
         to(register, a, immediate(~_EXPONENT), shifted(-1 - right, Rounding.FLOOR), alu=Alu.AND),
         to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
 
 
 def _addend(exponent: int, register: int, free: int, a: Uop) -> list[Uop]:
-    """Bring operand a's exponent and its fraction, as `added` takes it, into registers."""
+    """Write operand a's exponent, and its fraction as an addend of `added`, to registers."""
     return [to(exponent, a, immediate(_EXPONENT), alu=Alu.AND), *fraction(register, free, a, _USED - ADDEND_BITS)]
 
 
 def rounded(*, is_small: bool) -> list[Uop]:
-    """Round r5, 64 times a fraction of exponent r2, to 24 bits, halves to even, and pack it.
+    """Round r5, 64 times a fraction of exponent r2, to 24 bits, ties to even, and pack it.
 
-    Where it has no more than 24, it is even. With `is_small` it may have bits below those of the smallest numbers. The
-    last one has no destination.
+    A number of at most 24 bits must be even. With `is_small` it may be subnormal and is rounded to fewer bits. The
+    last micro-operation has no destination.
     """
-    # What is below the last bit of the smallest numbers goes, too.
+    # Bits below 2^-149 are dropped, too.
     small = [to(6, immediate_a(_LEAST - EXPONENT + _MORE), reg_b(2), between(0, 31), alu=Alu.SUB),
              to(4, reg_a(4), reg_b(6), alu=Alu.MAX)]
     return [*leading(3, 5), *cut(4, 3), *(small if is_small else ()), to(6, immediate_a(31), reg_b(4), alu=Alu.SUB),
@@ -75,7 +75,7 @@ def rounded(*, is_small: bool) -> list[Uop]:
 
 
 def _packed() -> list[Uop]:
-    """Bring r5, 64 times a fraction of exponent r2, to the top and pack it; 0 has exponent 0."""
+    """Normalize r5, 64 times a fraction of exponent r2, and pack it; 0 has exponent 0."""
     return [
         *leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
         to(4, reg_a(5), immediate(0), shifted(9), alu=Alu.EQUAL),
@@ -88,7 +88,7 @@ def _packed() -> list[Uop]:
 
 
 def _given(uops: list[Uop], *, relu: bool) -> list[Uop]:
-    """Give what the last one makes, or 0 where it is negative."""
+    """Output the result of the last micro-operation; with `relu`, 0 where it is negative."""
     *before, last = uops
     if not relu:
         return [*before, last | OUT]
@@ -96,7 +96,7 @@ def _given(uops: list[Uop], *, relu: bool) -> list[Uop]:
 
 
 def sum_program(*, difference: bool, relu: bool) -> list[Uop]:
-    """Add packed streams A and B, or take B away from A."""
+    """Add packed streams A and B, or subtract B from A."""
     return [
         to(3, immediate_a(0), STREAM_B, alu=Alu.ADD), *_addend(6, 7, 1, reg_a(3)),
         *([to(7, immediate_a(0), reg_b(7), alu=Alu.SUB)] if difference else ()), *_addend(0, 2, 1, STREAM_A),
@@ -104,13 +104,13 @@ def sum_program(*, difference: bool, relu: bool) -> list[Uop]:
 
 
 def reduce_program() -> tuple[list[Uop], list[Uop], list[Uop]]:
-    """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
+    """Sum stream A in order, from 0 on: the micro-operations before, for each element, and after."""
     *uops, last = _packed()
     return begin(), [*_addend(0, 2, 1, STREAM_A), *added(), *goes_on()], [*of_total(), *uops, last | OUT]
 
 
 def product_program(*, relu: bool) -> list[Uop]:
-    """Multiply packed streams A and B: the product's 48 bits are cut to 30, and odd where any bit is lost."""
+    """Multiply packed streams A and B: the 48-bit product is cut to 30 bits, the last one sticky."""
     return [
         to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=EXPONENT + 2 * FRACTION_BITS - 2 * 15 + _MORE),
@@ -122,7 +122,7 @@ def product_program(*, relu: bool) -> list[Uop]:
 
 
 def _fixed(register: int, left: int) -> list[Uop]:
-    """The fraction in r6 in fixed point: shifted by the exponent in r0 and `left`, saturated or cut off."""
+    """The fraction in r6 in fixed point: shifted left by r0 + `left`, saturated, or right and truncated."""
     return [
         to(2, reg_a(0), immediate(left), between(0, 31), alu=Alu.ADD),
         to(1, immediate_a(-left), reg_b(0), between(0, 31), alu=Alu.SUB),
@@ -130,9 +130,9 @@ def _fixed(register: int, left: int) -> list[Uop]:
 
 
 def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
-    """Codes of stream A's numbers: about what they are `scaled` to, one less below the number at which a code begins.
+    """Quantize stream A: `scaled` estimates the code, which is one too large below the code's threshold.
 
-    Table 1 has these numbers in units whose fractions are shifted by `left`, table 2 those near 0 in finer ones.
+    Table 1 has the thresholds in fixed point, as fractions shifted by `left`; table 2 those near 0, with more bits.
     """
     return [
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
@@ -144,16 +144,16 @@ def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
 
 
 def integer_program() -> list[Uop]:
-    """Packed numbers of stream A's int16, which float32 has exactly."""
+    """Pack the int16 numbers of stream A, which are exact in float32."""
     return [to(5, STREAM_A, shifted(_MORE)), to(2, immediate_a(-EXPONENT)),
             *_given(rounded(is_small=False), relu=False)]
 
 
 def round_program() -> list[Uop]:
-    """Stream A's numbers rounded to int16, halves away from zero; what is beyond ends at the last int16.
+    """Round stream A's numbers to int16, ties away from zero, saturated.
 
-    The number is a multiple of a quarter, odd where more of it is lost, so that it is no half where none was. Where
-    the output is int16 every clamp is one to int16, so bits are counted without.
+    The fixed-point number has two fraction bits, the last one sticky, so that a number above a tie is not a tie. With
+    an int16 output every clamp is one to int16; the shifts are therefore limited by MAX and MIN.
     """
     left = EXPONENT - _USED + _HALVES
 
@@ -164,7 +164,7 @@ def round_program() -> list[Uop]:
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
         to(2, reg_a(0), immediate(left), alu=Alu.ADD), to(1, immediate_a(0), reg_b(2), alu=Alu.SUB),
         *bits(2), *bits(1), to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE), to(5, reg_a(3), reg_b(1), alu=Alu.SAR),
-        # r1: bits that are shifted out; r3 has what they are shifted out of.
+        # r1: the right shift; r3: the number before it.
         to(4, reg_a(5), reg_b(1), alu=Alu.SHL), to(3, reg_a(3), reg_b(4), alu=Alu.SUB),
         *sticky(5, 3, 4),
         {**reg_a(5), "clamp": 1, **shifted(-_HALVES, Rounding.HALF_AWAY), **OUT}]

@@ -1,7 +1,7 @@
-"""Sums, differences, products of two int8 without tables: a table takes 256 cycles to load, a few words take fewer.
+"""Sums, differences and products of two int8 without tables: a table takes 256 cycles to load, longer than a few words.
 
-Operand b of the vector unit cannot stand before a minus, so stream B gives its zero point less the code. The product
-with a multiplier of the other sign is the same to the bit, as no intermediate leaves 32 bits.
+Operand b of the vector unit cannot be a minuend, so stream B enters as its zero point less the code. Rescaling by the
+negated multiplier gives the same bits, because no intermediate result exceeds 32 bits.
 """
 
 from tq_hw.compiler.programs.words import (
@@ -29,16 +29,16 @@ _HALF = 1 << 30
 
 
 def _first(register: int, zero_point: int, shift: int) -> Uop:
-    """Code of stream A less its zero point, or of stream B from it."""
+    """Stream A less its zero point, or the zero point of stream B less stream B."""
     if register == _A:
         return to(_A, STREAM_A, immediate(zero_point), shifted(shift), alu=Alu.SUB)
     return to(_B, immediate_a(zero_point), STREAM_B, shifted(shift), alu=Alu.SUB)
 
 
 def _scaled(register: int, zero_point: int, left_shift: int, multiplier: int, shift: int) -> tuple[list[Uop], bool]:
-    """Micro-operations that rescale a stream into a register, and whether they leave it negated."""
+    """Micro-operations that rescale a stream into a register, and whether the result is negated."""
     if multiplier == _HALF and left_shift + shift >= 1:
-        # Half of a number with zeros below: nothing is rounded.
+        # Half of a number whose last bit is 0: nothing is rounded.
         return [_first(register, zero_point, left_shift - 1 + shift)], register == _B
     sign = 1 if register == _A else -1
     return [_first(register, zero_point, left_shift),
@@ -49,7 +49,7 @@ def _both(p: AddParams | SquareParams) -> tuple[list[Uop], bool]:
     """Both streams on their common scale; whether the second one is negated."""
     first, _ = _scaled(_A, p.zero_point_1, p.left_shift, p.multiplier_1, p.shift_1)
     second, negated = _scaled(_B, p.zero_point_2, p.left_shift, p.multiplier_2, p.shift_2)
-    # What needs its result next waits for it: the two take turns.
+    # The two streams alternate, because a micro-operation waits for the result of the one just before it.
     return [first[0], second[0], *first[1:], *second[1:]], negated
 
 
@@ -71,7 +71,7 @@ def _square_uops(p: SquareParams) -> list[Uop]:
 
 
 def _product_uops(p: MulParams) -> list[Uop]:
-    """MUL; none where the product is shifted left and may wrap, for that is not the same of its opposite."""
+    """MUL; none where the product is shifted left: it may wrap, and wraps differently when negated."""
     if p.shift > 0:
         return []
     return [_first(_A, p.zero_point_1, 0), _first(_B, p.zero_point_2, 0), to(_A, reg_a(_A), reg_b(_B), low()),
@@ -80,7 +80,7 @@ def _product_uops(p: MulParams) -> list[Uop]:
 
 
 def plain_uops(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
-    """Return the micro-operations of an operator of two int8 tensors without tables, none if there are no such."""
+    """Return the micro-operations of an operator on two int8 tensors without tables; empty if there are none."""
     match op.op:
         case "ADD" | "SUB":
             return tuple(_sum_uops(add_params(op, subgraph), op.op == "SUB"))

@@ -1,8 +1,8 @@
 """The parts of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in gemmlowp's fixed point.
 
-Each says what an element adds to the sum of its row, what is computed of the sum, and what the result does to an
-element. A part names registers: elements lie in `row` and those after it, scalars in `first` and those after it. With
-`once` a scalar is word 0 of its register, equal in all lanes; without, each lane and beat has its own.
+Each program has three parts: the term that an element adds to its row's sum, the scalars computed from the sum, and
+their application to an element. Elements are in the registers from `row` on, scalars in those from `first` on. With
+`once` a scalar is word 0 of its register, equal in all lanes; otherwise each lane and beat has its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,12 +24,11 @@ class RowParts:
 
     Members
     -------
-    less : what is taken off each element first: the maximum of its row (None), or a constant
-    term : what an element, less that, adds to the sum; without a destination
-    scalars, step, finish : what is computed of the sum, in register `first`; `step` is repeated `repeats` times
-    apply : what is done to an element, less the same; the last one writes the output
-    kept : an element's addition to the sum, and `apply`, where elements less the maximum come as stream A, and table 2
-        has the terms; None of other programs
+    less : subtracted from each element first: the maximum of its row (None), or a constant
+    term : the term that such a difference adds to the sum; without a destination
+    scalars, step, finish : computed from the sum in register `first`; `step` is repeated `repeats` times
+    apply : applied to each difference; the last micro-operation writes the output
+    kept : the addition to the sum, and `apply`, if stream A has the differences and table 2 the terms; else None
     """
 
     less: int | None
@@ -49,7 +48,7 @@ def _reciprocal_start(half: int, x: int) -> list[Uop]:
 
 
 def _half_plus_one(value: int) -> list[Uop]:
-    """(value + 1) / 2 in Q0.31, where 1 is _INT32_MAX: ties of an odd sum round up, or down below -1."""
+    """(value + 1) / 2 in Q0.31, where 1 is _INT32_MAX: ties of an odd sum round up, below -1 down."""
     return [once(value, **reg(value), **immediate(1), alu=Alu.SAR),
             once(value, **reg(value), **immediate(1 << 30), alu=Alu.ADD)]
 
@@ -64,10 +63,10 @@ def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
 
 
 def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
-    """Exponentials by table 1, one_over_one_plus_x of their sum, product.
+    """Exponentials from table 1, times one_over_one_plus_x of their sum.
 
-    Numbers: output_bits, 8 or 16; of 16 bits, `high` says which byte is the output; `terms`: table 2 has what elements
-    add to the sum.
+    Numbers: `output_bits`, 8 or 16; `high`, which byte of 16 bits is the output; `terms`, whether table 2 has the terms
+    of the sum.
     """
     total, headroom, x, t = range(first, first + 4)
     scalars = [
@@ -96,9 +95,9 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
 
 
 def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
-    """Difference less the logarithm of the sum, `log_x_for_x_greater_than_or_equal_to_1`.
+    """The difference less the logarithm of the sum, `log_x_for_x_greater_than_or_equal_to_1`.
 
-    Tables 1 and 2 have the differences' exponentials and themselves in Q5.26.
+    Table 1 has the exponentials of the differences, table 2 the differences in Q5.26.
     """
     s, power, r, q, den, x = range(first, first + 6)
     quarter, sqrt_half, sqrt_sqrt_half = 1 << 23, 1518500250, 1805811301
@@ -175,7 +174,7 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
         once(shift, **reg(shift), **immediate(-11), alu=Alu.ADD),
         once(t, **reg(shift), **immediate(0), alu=Alu.MAX),
         once(root, **reg(root), **b_reg(t), alu=Alu.SHL),
-        # A sum of 0 or 1 has the largest multiplier.
+        # For a sum of 0 or 1 the multiplier is the largest int32.
         once(acc, **reg(acc), **immediate(1), alu=Alu.LESS_EQUAL),
         once(acc, **immediate_a(0), **b_reg(acc), alu=Alu.SUB),
         once(acc, **reg(acc), **immediate(_INT32_MAX), alu=Alu.AND),
@@ -194,6 +193,6 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
     return RowParts(numbers["zero_point"], term, scalars, step, 5, finish, apply)
 
 
-#: Parts by name, from (row, first, numbers); how many scalars there are.
+#: By name: the function of (row, first, numbers) that returns the parts, and the number of scalars.
 PROGRAMS: dict[str, tuple[Callable[[int, int, Mapping[str, int]], RowParts], int]] = {
     "softmax": (softmax, 4), "log_softmax": (log_softmax, 6), "l2_normalization": (l2_normalization, 6)}

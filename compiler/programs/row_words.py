@@ -1,4 +1,4 @@
-"""Fields of micro-operations by what they mean, for programs written as tables of them."""
+"""Named groups of micro-operation fields, for programs over rows."""
 
 from tq_hw.compiler.programs.words import Uop, shifted
 from tq_hw.isa.uop import Destination, Multiply, Source
@@ -17,12 +17,12 @@ def b_reg(number: int, hold: bool = True) -> Uop:
 
 
 def once(target: int, **fields: int) -> Uop:
-    """Work on one element, into word 0 of register `target`."""
+    """Compute one element, into word 0 of register `target`."""
     return {"once": 1, "destination": Destination.REGISTER, "d_register": target, **fields}
 
 
 def to(target: int, **fields: int) -> Uop:
-    """Work on all elements, into register `target`."""
+    """Compute all elements, into register `target`."""
     return {"destination": Destination.REGISTER, "d_register": target, **fields}
 
 
@@ -35,5 +35,5 @@ def high(value: int) -> Uop:
 HIGH_B: Uop = {"multiply": Multiply.HIGH_B}
 #: Clamp to int8 and write the output.
 TO_INT8: Uop = {"clamp": 1, "act_min": -128, "act_max": 127, "destination": Destination.OUTPUT}
-#: A difference's exponential in Q12.19, by table 1.
+#: The exponential of a difference in Q12.19, from table 1.
 POWER: Uop = {"a_table": 1, **shifted(-12)}

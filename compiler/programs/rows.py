@@ -1,7 +1,7 @@
-"""Programs over rows of channels: SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION, put together of their parts.
+"""Programs over rows of channels (SOFTMAX, LOG_SOFTMAX, L2_NORMALIZATION), composed of their parts.
 
-Three layers put the parts of `compiler.programs.row_parts` together: `RowProgram` has a row in registers, `LongRows`
-brings it in pieces, `Columns` has a row in each lane.
+Three layers compose the parts of `compiler.programs.row_parts`: `RowProgram` has a row in registers, `LongRows` reads
+it in pieces, `Columns` has a row in each lane.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class RowCode:
     repeats: int
 
 
-#: Registers of rows that come in pieces, or lie one in each lane; TERM is free while the sum is made.
+#: Registers of rows in pieces and of rows in lanes; TERM is free between additions to the sum.
 FIRST, TERM, MAXIMUM, ROW = 0, 5, 6, 7
 
 
@@ -41,17 +41,17 @@ def parts_of(name: str, numbers: Mapping[str, int]) -> RowParts:
 
 
 def _less(parts: RowParts, maximum: int) -> Uop:
-    """Operand b and alu that take the maximum (in a register) or the constant off operand a."""
+    """Operand b and ALU function that subtract the maximum (in a register) or the constant from operand a."""
     return {**(b_reg(maximum) if parts.less is None else immediate(parts.less)), "alu": Alu.SUB}
 
 
 def start() -> list[Uop]:
-    """The least maximum, and a sum of 0."""
+    """Set the maximum to -128 and the sum to 0."""
     return [once(MAXIMUM, **immediate_a(-128)), once(FIRST, **immediate_a(0))]
 
 
 def maximum(reduced: bool) -> list[Uop]:
-    """Take an element (`reduced`: a piece of a row) of stream A into the maximum."""
+    """Update the maximum with an element (`reduced`: a piece of a row) of stream A."""
     if reduced:
         return [{"a_source": Source.STREAM, "destination": Destination.REDUCE, "reduce": Reduce.MAX,
                  "d_register": TERM},
@@ -60,29 +60,29 @@ def maximum(reduced: bool) -> list[Uop]:
 
 
 def difference(parts: RowParts) -> list[Uop]:
-    """Bring an element of stream A, less the maximum, into ROW."""
+    """Write an element of stream A, less the maximum or the constant, to ROW."""
     return [to(ROW, a_source=Source.STREAM, **_less(parts, MAXIMUM))]
 
 
 def summand(parts: RowParts, reduced: bool) -> list[Uop]:
-    """Add the element in ROW (`reduced`: all of a piece) to the sum."""
+    """Add the term of the element in ROW (`reduced`: of a whole piece) to the sum."""
     to = {"destination": Destination.REDUCE, "reduce": Reduce.SUM} if reduced else {"destination": Destination.REGISTER}
     return [{**parts.term, **to, "d_register": TERM}, once(FIRST, **reg(FIRST), **b_reg(TERM), alu=Alu.ADD)]
 
 
 def scalars_of(parts: RowParts) -> RowCode:
-    """Return the program from the sum to what `apply` needs."""
+    """Return the program that computes the scalars for `apply` from the sum."""
     return RowCode([*in_pairs(parts.scalars), *in_pairs(parts.step), *in_pairs(parts.finish)],
                    (len(parts.scalars), len(parts.step)), parts.repeats)
 
 
 def each_lane(uops: list[Uop]) -> list[Uop]:
-    """Return the same with scalars that each lane and beat has its own of."""
+    """Return the same micro-operations with separate scalars for each lane and beat."""
     return [{name: value for name, value in uop.items() if name not in ("once", "a_hold", "b_hold")} for uop in uops]
 
 
 def short_row(name: str, registers: int, numbers: Mapping[str, int]) -> RowCode:
-    """Return the program for a row that lies in registers 0..registers - 1."""
+    """Return the program for a row in registers 0..registers - 1."""
     row, first = 0, registers
     parts = PROGRAMS[name][0](row, first, numbers)
     before: list[Uop] = [to(row, a_source=Source.STREAM, **({} if parts.less is None else _less(parts, first)))]

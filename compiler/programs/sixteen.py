@@ -1,13 +1,13 @@
-"""Programs that rescale sums of two planes of bytes to int16.
+"""Programs that rescale the sums of two byte planes to int16.
 
-The accumulators hold the sums of the low plane, stream A those of the high one. Where sums have 48 bits, s = 256 H + L
-with L in 0..255, and the result is `(s * m + 2^(n-1)) >> n`, m of 15 bits. With t = n - 8 and
+The accumulators have the sums of the low plane, stream A those of the high plane. A 48-bit sum is s = 256 H + L with L
+in 0..255, and the result is `(s * m + 2^(n-1)) >> n`, m of 15 bits. With t = n - 8 and
 
     H * m + (L * m >> 8) = 2^15 * P + q, q in 0..2^15-1
 
-this is `(2^15 * P + q + 2^(t-1)) >> t`: P shifted by 15 - t to the left or, rounded half up, to the right; and to the
-left q adds what is left of it, rounded half up, while to the right that is 0. Wrapped at 32 bits it is what the kernel
-gives, as each step is exact or wraps.
+this is `(2^15 * P + q + 2^(t-1)) >> t`: P shifted left by 15 - t plus q shifted right by t, rounded half up; or, for t
+of more than 15, P shifted right and rounded half up, to which q adds 0. The result, wrapped at 32 bits, is the
+kernel's, because each step is exact or wraps.
 """
 
 import numpy as np
@@ -37,7 +37,7 @@ _FLOOR = Rounding.FLOOR
 
 
 def high_sums(*, shifts: bool = False, most: int | None = None) -> list[Uop]:
-    """Sums of the high plane as they are, or 256 times them, within +-256 `most`, with the operator's whole bias."""
+    """Output the sums of the high plane; with `shifts` 256 times them, within +-256 `most`, plus the whole bias."""
     if shifts:
         total: Uop = {**reg_a(0), "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **OUT}
         acc: Uop = {"a_source": Source.ACC_OR_BIAS}
@@ -49,7 +49,7 @@ def high_sums(*, shifts: bool = False, most: int | None = None) -> list[Uop]:
 
 
 def clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
-    """The last micro-operation, and those that clamp to an activation."""
+    """Return the last micro-operation, followed by those that clamp to an activation."""
     if (act_min, act_max) == _INT16:
         return [last | {"clamp": 1} | OUT]
     return [to(0, last), to(0, reg_a(0), immediate(act_min), alu=Alu.MAX),
@@ -59,7 +59,8 @@ def clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
 def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
     """Rescale the int32 sum by the channel's parameters: rounded `once`, half up, or as MultiplyByQuantizedMultiplier.
 
-    Once: `(s * m + 2^(n-1)) >> n` is the upper part of s * m * 2^16, cut off, and rounded as it is shifted by n - 15.
+    Once: `(s * m + 2^(n-1)) >> n` is the high product of s and m * 2^16, truncated, then shifted right by n - 15 and
+    rounded half up.
     """
     rounding: Uop = {"truncate": 1, "rounding": Rounding.HALF_UP} if once else {"rounding": Rounding.HALF_AWAY}
     return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
@@ -68,10 +69,10 @@ def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
 
 
 def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
-    """Product of the int32 sum with multipliers of two words, rounded half up.
+    """Multiply the int32 sum by multipliers of two words, rounded half up.
 
-    The upper word is the parameter block's multiplier and its bias, the lower one stream B; stream A has 256 times the
-    sums of the high plane. What is carried out of the lower 31 bits is worked out without their last two.
+    The upper word is both the multiplier and the bias of the parameter block, the lower word stream B. Stream A has 256
+    times the sums of the high plane. The carry out of the low 31 bits is computed without their last two.
     """
     return [
         to(0, {"a_source": Source.ACC_OR_BIAS}),
@@ -85,7 +86,7 @@ def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
 
 
 def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
-    """`multiply_wide` of the sum; stream B has `packed_multipliers`, the parameters are `wide_parameters`."""
+    """Compute `multiply_wide` of the sum; stream B has `packed_multipliers`, the parameters are `wide_parameters`."""
     return [
         to(0, _SUM),
         to(1, reg_a(0), shifted(-8, _FLOOR)),
@@ -105,17 +106,17 @@ def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
 
 
 def combine_middle() -> list[Uop]:
-    """What is carried out of the lowest eight bits of stream A, and stream B."""
+    """Add the carry out of the low eight bits of stream A to stream B."""
     return [to(0, STREAM_A, shifted(-8, _FLOOR)), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT}]
 
 
 def combine_high() -> list[Uop]:
-    """256 times stream A, and stream B."""
+    """Add 256 times stream A to stream B."""
     return [to(0, STREAM_A, shifted(8)), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT}]
 
 
 def rescale_split(multiplier: int, shift: int) -> list[Uop]:
-    """`multiply_wide` of 256 times stream A plus the lowest eight bits of stream B, one multiplier for all."""
+    """Compute `multiply_wide` of 256 times stream A plus the low eight bits of stream B, with one multiplier."""
     m, t = int(reduced(np.array(multiplier))), 7 - shift
     below = (1 << 15) - 1
     return [
@@ -133,7 +134,7 @@ def rescale_split(multiplier: int, shift: int) -> list[Uop]:
 
 
 def reduced(multiplier: IntArray) -> IntArray:
-    """Multipliers of 15 bits, as `multiply_wide` makes them."""
+    """Return the 15-bit multipliers that `multiply_wide` uses."""
     made: IntArray = np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)
     return made
 
@@ -144,6 +145,6 @@ def wide_parameters(multiplier: IntArray, shift: IntArray) -> tuple[IntArray, In
 
 
 def packed_multipliers(multiplier: IntArray, shift: IntArray) -> IntArray:
-    """Each channel's m in the upper half, t in the low five bits; beyond 31 nothing of q is left in any case."""
+    """Each channel's m in the upper half, t in the low five bits; t is at most 31, where q >> t is 0 anyway."""
     packed: IntArray = reduced(multiplier) << 16 | np.minimum(7 - shift, 31)
     return packed

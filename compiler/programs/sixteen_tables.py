@@ -1,4 +1,4 @@
-"""Programs that look int16 elements up in tables with lines between the entries: LOGISTIC, TANH and SOFTMAX."""
+"""Programs that look up int16 elements in tables and interpolate linearly: LOGISTIC, TANH and SOFTMAX."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ __all__ = ["exponential_program", "gate_program", "reciprocal_program", "share_p
 
 _FLOOR, _HALF_UP = Rounding.FLOOR, Rounding.HALF_UP
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
-#: Bits of the distance between two entries of the logistic's table.
+#: Bits of the distance to the next entry in the logistic's table.
 _STEP_BITS = 10
 #: Bits of the right shift that comes with a factor.
 _SHIFT_BITS = 5
@@ -35,7 +35,7 @@ Tables = tuple[IntArray | None, IntArray | None]
 
 
 def gate_program(op: str, p: GateParams) -> tuple[tuple[Uop, ...], Tables]:
-    """LOGISTIC or TANH: magnitudes in a table of 256 logistics; what is negative is mirrored.
+    """LOGISTIC or TANH: the magnitude indexes a table of 256 logistics; results for negative arguments are mirrored.
 
     The result is `sign * value + constant`, shifted, with a sign of 1 or -1.
     """
@@ -46,7 +46,7 @@ def gate_program(op: str, p: GateParams) -> tuple[tuple[Uop, ...], Tables]:
     values = logistic_table()
     steps = np.append(np.diff(values), 0)
     if is_logistic:
-        # The kernel's saturated value is half of a code less than the last entry.
+        # The kernel's saturated value is half a code less than the last entry.
         values[-1] = 0xFFFE
     entry = {**reg_a(2), "a_table": 1}
     product: Uop = {**STREAM_A, **immediate(p.multiplier), **low()}
@@ -71,13 +71,13 @@ def gate_program(op: str, p: GateParams) -> tuple[tuple[Uop, ...], Tables]:
 
 
 def split_table(table: IntArray) -> Tables:
-    """513 samples as 512 entries by the low nine bits of `code >> 7`: a sample, and the distance to the next one."""
+    """Pack 513 samples in 512 entries, by the low nine bits of `code >> 7`: a sample, and the distance to the next."""
     entries = np.roll(table[:-1] << 16 | np.diff(table) & 0xFFFF, -256)
     return entries[:256], entries[256:]
 
 
 def _interpolated() -> tuple[Uop, ...]:
-    """Register 0, a code of 16 bits: the table's value there is register 3 plus register 0."""
+    """Interpolate at the 16-bit code in register 0: the result is register 3 plus register 0."""
     entry = {**reg_a(1), "a_table": 3}
     return (
         to(0, reg_a(0), immediate(_LOW), alu=Alu.MAX), to(0, reg_a(0), immediate(_HIGH), alu=Alu.MIN),
@@ -89,14 +89,14 @@ def _interpolated() -> tuple[Uop, ...]:
 
 
 def exponential_program(p: WideSoftmaxParams) -> tuple[Uop, ...]:
-    """Exponential, in Q0.15, of stream A less the row's maximum, which is stream B."""
+    """Compute the exponential, in Q0.15, of stream A less the row's maximum in stream B."""
     return (to(0, STREAMS, alu=Alu.SUB), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
             to(0, reg_a(0), immediate(_HIGH), alu=Alu.ADD), *_interpolated(),
             {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT})
 
 
 def reciprocal_program() -> tuple[Uop, ...]:
-    """Of a row's sum: the reciprocal of its first bits, in Q0.15, and after it the right shift of a product with it."""
+    """Compute the reciprocal of a row's normalized sum, in Q0.15, above the right shift of a product with it."""
     return (to(4, STREAM_A, alu=Alu.CLZ, zero_point=-1), to(0, STREAM_A, reg_b(4), alu=Alu.SHL),
             to(0, reg_a(0), shifted(-14, _HALF_UP)),
             to(0, reg_a(0), immediate((1 << 15) + (1 << 16)), alu=Alu.SUB), *_interpolated(),
@@ -106,7 +106,7 @@ def reciprocal_program() -> tuple[Uop, ...]:
 
 
 def share_program() -> tuple[Uop, ...]:
-    """Exponential times reciprocal: streams A and B."""
+    """Multiply the exponential in stream A by the reciprocal in stream B."""
     return (to(0, immediate_a(0), STREAM_B, shifted(-_SHIFT_BITS, _FLOOR), alu=Alu.ADD),
             to(0, STREAM_A, reg_b(0), low()),
             to(0, reg_a(0), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=_HALF_UP),

@@ -1,6 +1,6 @@
-"""Programs for float32 numbers that are words of `sim/golden/soft_float.py`: addition, and comparison with thresholds.
+"""Programs for float32 numbers as words of `sim/golden/soft_float.py`: sums, products, quantization by thresholds.
 
-The 24 bits with their sign are used 128 times as large, 16 times where two are added.
+A fraction, 24 bits and a sign, is shifted left by 7 bits, or by 4 bits where two are added.
 """
 
 from tq_hw.compiler.programs.float_sums import (
@@ -39,20 +39,20 @@ _EXPONENT = (1 << EXPONENT_BITS) - 1
 
 
 def _addend(exponent: int, register: int, b: Uop) -> list[Uop]:
-    """Bring operand b's exponent and its fraction, as `added` takes it, into registers."""
+    """Write operand b's exponent, and its fraction as an addend of `added`, to registers."""
     right = shifted(ADDEND_BITS - EXPONENT_BITS, Rounding.FLOOR)
     return [to(exponent, immediate_a(_EXPONENT), b, alu=Alu.AND),
             to(register, immediate_a(~_EXPONENT), b, right, alu=Alu.AND)]
 
 
 def _first(a: Uop) -> list[Uop]:
-    """The same of operand a, in r0 and r2."""
+    """Write operand a's exponent to r0 and its fraction, as an addend, to r2."""
     right = shifted(ADDEND_BITS - EXPONENT_BITS, Rounding.FLOOR)
     return [to(0, a, immediate(_EXPONENT), alu=Alu.AND), to(2, a, immediate(~_EXPONENT), right, alu=Alu.AND)]
 
 
 def sum_program(one: int, other: int, *, relu: bool) -> list[Uop]:
-    """Add streams A and B, words or what tables `one` and `other` (0: none) make of bytes."""
+    """Add streams A and B: words, or bytes that tables `one` and `other` (0: none) turn into words."""
     *uops, last = [*_addend(6, 7, {**STREAM_B, "b_table": other}), *_first({**STREAM_A, "a_table": one}), *added(),
                    *of_result(), *_packed()]
     if not relu:
@@ -61,7 +61,7 @@ def sum_program(one: int, other: int, *, relu: bool) -> list[Uop]:
 
 
 def reduce_program(table: int) -> tuple[list[Uop], list[Uop], list[Uop]]:
-    """Add all of stream A, one after the other, to 0: what is done before, for each, and after."""
+    """Sum stream A in order, from 0 on: the micro-operations before, for each element, and after."""
     *uops, last = _packed()
     return (begin(), [*_first({**STREAM_A, "a_table": table}), *added(), *goes_on()],
             [*of_total(), *uops, last | OUT])
@@ -70,7 +70,7 @@ def reduce_program(table: int) -> tuple[list[Uop], list[Uop], list[Uop]]:
 def product_program(fraction: int, power: int) -> list[Uop]:
     """Multiply stream A's words by `fraction * 2^power`; the fraction has 24 bits and may be negative.
 
-    The product's 48 bits are cut to 31, of which the last one is odd where any bit is lost.
+    The 48-bit product is cut to 31 bits, the last one sticky.
     """
     *uops, last = _packed()
     return [
@@ -85,7 +85,7 @@ def product_program(fraction: int, power: int) -> list[Uop]:
 
 
 def _packed() -> list[Uop]:
-    """Bring r5, 64 times a fraction of exponent r2, to the top and join both; 0 has exponent 0."""
+    """Normalize r5, 64 times a fraction of exponent r2, and join the two; 0 has exponent 0."""
     return [
         *leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
         to(4, reg_a(5), immediate(0), shifted(8), alu=Alu.EQUAL),
@@ -95,7 +95,7 @@ def _packed() -> list[Uop]:
 
 
 def _fixed(register: int, left: int) -> list[Uop]:
-    """The fraction in r1 in fixed point: shifted by the exponent in r0 and `left`, saturated or cut off."""
+    """The fraction in r1 in fixed point: shifted left by r0 + `left`, saturated, or right and truncated."""
     return [
         to(2, reg_a(0), immediate(left), between(0, 31), alu=Alu.ADD),
         to(3, immediate_a(-left), reg_b(0), between(0, 31), alu=Alu.SUB),
@@ -103,9 +103,9 @@ def _fixed(register: int, left: int) -> list[Uop]:
 
 
 def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
-    """Codes of stream A's words: about what they are `scaled` to, one less below the number at which a code begins.
+    """Quantize stream A: `scaled` estimates the code, which is one too large below the code's threshold.
 
-    Table 1 has these numbers in units whose fractions are shifted by `left`, table 2 those near 0 in finer ones.
+    Table 1 has the thresholds in fixed point, as fractions shifted by `left`; table 2 those near 0, with more bits.
     """
     return [
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(1, STREAM_A, immediate(~_EXPONENT), alu=Alu.AND),

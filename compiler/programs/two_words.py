@@ -1,4 +1,4 @@
-"""Parts of programs that compute with numbers of two words, more than 31 bits behind the point."""
+"""Parts of programs that compute with fixed-point numbers in two words, with more than 31 fraction bits."""
 
 import math
 
@@ -12,26 +12,26 @@ _FLOOR = Rounding.FLOOR
 
 
 def split(number: float, upper: int, lower: int) -> tuple[int, int]:
-    """Return a number's bits before the last of `upper`, and those after it up to `lower`, behind the point."""
+    """Return a number in two words: down to fraction bit `upper`, and from there down to fraction bit `lower`."""
     whole = math.floor(math.ldexp(number, lower))
     return whole >> lower - upper, whole & (1 << lower - upper) - 1
 
 
 def high(multiplier: int, right: int = 0) -> Uop:
-    """The product with a number, 31 bits and more of it less."""
+    """Multiply by a constant and drop the low 31 + `right` bits of the product."""
     return {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1, **shifted(-right, _FLOOR)}
 
 
 def high_b(right: int = 0) -> Uop:
-    """The same with operand b."""
+    """Multiply by operand b and drop the low 31 + `right` bits of the product."""
     return {"multiply": Multiply.HIGH_B, "truncate": 1, **shifted(-right, _FLOOR)}
 
 
 def rest(register: int, right: int) -> Uop:
-    """The 31 bits that a high product leaves, of a low one in a register."""
+    """The 31 bits that a high product drops, taken from the low product in a register, shifted right."""
     return to(register, reg_a(register), immediate(INT32_MAX), shifted(-right, _FLOOR), alu=Alu.AND)
 
 
 def masked(register: int, source: int, bits: int, left: int = 0) -> Uop:
-    """The last bits of a register."""
+    """The low bits of a register, shifted left."""
     return to(register, reg_a(source), immediate((1 << bits) - 1), shifted(left), alu=Alu.AND)

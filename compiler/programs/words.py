@@ -1,4 +1,4 @@
-"""Short words for micro-operations over vector registers, and the fields of a program."""
+"""Short functions that build micro-operations over vector registers, and the fields of a program."""
 
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
@@ -40,12 +40,12 @@ def reg_b(number: int) -> Uop:
 
 
 def immediate(value: int) -> Uop:
-    """Operand b of one value."""
+    """Operand b is a constant."""
     return {"b_source": Source.IMMEDIATE, "immediate": value}
 
 
 def immediate_a(value: int) -> Uop:
-    """Operand a of one value; it is the micro-operation's one immediate, so that operand b has none."""
+    """Operand a is a constant: the micro-operation's only immediate, so operand b cannot be one."""
     return {"a_source": Source.IMMEDIATE, "immediate": value}
 
 
@@ -70,9 +70,9 @@ def low() -> Uop:
 
 
 def high16(a: int, b: int | None = None, constant: int = 0) -> Uop:
-    """16-bit SaturatingRoundingDoublingHighMul of a register and another one, or a constant.
+    """16-bit SaturatingRoundingDoublingHighMul of a register and another register, or a constant.
 
-    `(a * b + 2^14) >> 15` is the 32-bit one of `a << 16` and `b`.
+    `(a * b + 2^14) >> 15` is the 32-bit operation on `a << 16` and `b`.
     """
     if b is None:
         return {**reg_a(a), "multiply": Multiply.HIGH_IMMEDIATE, "immediate": constant << 16}
