@@ -1,1 +1,1 @@
-"""Rewriting of the model's graph before it is lowered: patterns and constant folding."""
+"""Rewrites of the model's graph before it is lowered: patterns and constant folding."""

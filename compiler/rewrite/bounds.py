@@ -1,7 +1,7 @@
-"""What is divided by a length that is made of it has a bound, though the length may be next to nothing.
+"""Bounds of normalized vectors: a vector divided by its own length is bounded, however small the length is.
 
-A part of a vector is at most the vector's length; what is above the mean of n numbers is at most the root of n times
-their deviation, as in LayerNorm and GroupNorm.
+An element is at most the vector's length. Its distance from the mean of n elements is at most sqrt(n) times their
+standard deviation, which bounds LayerNorm and GroupNorm.
 """
 
 import math
@@ -13,28 +13,28 @@ from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
 __all__ = ["LEAST_LENGTH", "deviations", "share_of_length", "widened"]
 
-#: Lengths are at least this: the square of a number that is as large does not fall below the smallest float32.
+#: Least length: the square of a number of this size does not underflow in float32.
 LEAST_LENGTH = 2.0**-60
-#: More than squares, sums, roots and quotients are rounded by.
+#: Exceeds the accumulated relative rounding of squares, sums, roots and quotients.
 _ROUNDED = 1 + 2.0**-10
-#: By what an operation may be off, of its result.
+#: Relative error bound of one operation.
 _ROUNDING = 2.0**-23
 _SMALL = 2.0**-120
 
 
 def widened(low: float, high: float, operations: int = 1) -> tuple[float, float]:
-    """Bounds of numbers that are rounded so often: what is rounded keeps its sign."""
+    """Return bounds after `operations` roundings; a rounding does not change a sign."""
     more = (1 + _ROUNDING) ** (operations + 1)
     low, high = (low * more if low < 0 else low / more), (high * more if high > 0 else high / more)
-    # The smallest numbers have fewer bits, or become 0.
+    # Subnormal numbers have fewer bits, or round to 0.
     return (0.0 if 0 < low < _SMALL else low), (0.0 if -_SMALL < high < 0 else high)
 
 
 def share_of_length(graph: Subject, op: Operator) -> float | None:
-    """Return what the quotients or products of `op` are at most in magnitude, None where nothing is known.
+    """Return a bound on the magnitude of the quotients or products of `op`, None if none is known.
 
-    It divides a vector by the root of the sum or mean of its squares, or multiplies it with RSQRT of that; numbers may
-    be added to either, or be the least. Lengths must be `LEAST_LENGTH` or more.
+    `op` divides a vector by the square root of the sum or mean of its squares, or multiplies it by RSQRT of that sum or
+    mean. A constant may be added to the root or the sum, or be its minimum. Lengths must be at least `LEAST_LENGTH`.
     """
     if op.op == "DIV":
         return _share(graph, op.inputs[0], op.inputs[1], "SQRT")
@@ -65,10 +65,10 @@ def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
 
 
 def deviations(graph: Subject, op: Operator) -> float | None:
-    """Return what `op` makes at most, but for the rounding of what it adds; None where nothing is known.
+    """Return a bound on the magnitude of the results of `op`, before its rounding; None if none is known.
 
-    It is `x * r - m * r` or that as a sum, m the mean of x and r RSQRT of the mean of the squares of `x - m`, to which
-    a constant may be added.
+    `op` computes `x * r - m * r`, as a difference or a sum: m is the mean of x, and r is RSQRT of the mean of the
+    squares of `x - m`, to which a constant may be added.
     """
     if op.op not in ("ADD", "SUB") or not is_plain(op):
         return None
@@ -84,7 +84,7 @@ def deviations(graph: Subject, op: Operator) -> float | None:
 
 
 def _shift(graph: Subject, index: int, *, negative: bool) -> tuple[int, int] | None:
-    """Return the mean and the root whose product, or what is opposite to it, is taken away."""
+    """Return the mean and the root whose product a tensor is, or with `negative` whose negated product."""
     made = graph.maker(_single(graph, index))
     if made is None or not _is_bare(made):
         return None
@@ -107,7 +107,7 @@ def _shift(graph: Subject, index: int, *, negative: bool) -> tuple[int, int] | N
 
 
 def _deviating(graph: Subject, vector: int, root: int, shift: tuple[int, int], shifted: int) -> int | None:
-    """Return how many numbers the mean is of, if it and the root are what they must be for this vector."""
+    """Return the number of elements of the mean, if mean and root belong to this vector; else None."""
     mean, single = shift
     rooted, made = graph.maker(single), graph.maker(mean)
     variance = None if rooted is None else graph.maker(_without_more(graph, rooted.inputs[0]))
@@ -132,7 +132,7 @@ def _deviating(graph: Subject, vector: int, root: int, shift: tuple[int, int], s
 
 
 def _difference(graph: Subject, square: Operator) -> tuple[int, int] | None:
-    """Return the two tensors of which it is the squared difference."""
+    """Return the two tensors whose squared difference an operator computes; else None."""
     made: Operator | None = square
     if square.op == "SQUARE" or (square.op == "MUL" and square.inputs[0] == square.inputs[1]):
         made = graph.maker(square.inputs[0])
@@ -153,21 +153,21 @@ def _is(graph: Subject, index: int, name: str) -> bool:
 
 
 def _single(graph: Subject, index: int) -> int:
-    """Return the tensor whose numbers these are, in the same order, each once or more."""
+    """Return the source of a tensor through broadcasts and moves that keep the order of elements."""
     while (maker := graph.maker(index := _in_order(graph, index))) is not None and maker.op == "BROADCAST_TO":
         index = maker.inputs[0]
     return index
 
 
 def _in_order(graph: Subject, index: int) -> int:
-    """Return the tensor whose numbers these are, in the same order."""
+    """Return the source of a tensor through moves that keep the order of elements."""
     while (maker := graph.maker(index)) is not None and maker.op in SAME_ORDER:
         index = maker.inputs[0]
     return index
 
 
 def _without_more(graph: Subject, index: int) -> int:
-    """Return the tensor whose numbers are at most these, in the same order: constants are added, or are the least."""
+    """Return the source of a tensor through moves in order, and ADD or MAXIMUM with a constant that is not negative."""
     while (maker := graph.maker(index := _in_order(graph, index))) is not None and (
             maker.op in ("ADD", "MAXIMUM") and is_plain(maker)):
         constants = [position for position in (0, 1) if (data := graph.constant(maker, position)) is not None
@@ -179,7 +179,7 @@ def _without_more(graph: Subject, index: int) -> int:
 
 
 def _codes(graph: Subject, index: int) -> int:
-    """Return the tensor whose codes a number is of, itself if it is of none."""
+    """Return the tensor of codes that a tensor dequantizes, or the tensor itself."""
     maker = graph.maker(index)
     return maker.inputs[0] if maker is not None and maker.op == "DEQUANTIZE" else index
 

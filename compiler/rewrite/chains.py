@@ -1,8 +1,8 @@
-"""Float32 sums of int8 tensors that are no tables and no pairs: additions of float32 numbers in int32 words.
+"""Float32 sums of int8 tensors that neither a table nor a pair computes: additions of float32 numbers in int32 words.
 
-Parts of a sum are in `sum_parts.py`; of RESIZE_BILINEAR they are four products, which tables have. A word holds a
-float32 number exactly, an addition rounds as float32 does, and a word becomes a code by comparison with the numbers at
-which QUANTIZE's codes begin. So every sum is what LiteRT's kernels give, of any number of tensors.
+`sum_parts.py` finds the parts of a sum; RESIZE_BILINEAR has four products, which come from tables. A word represents a
+float32 number exactly, and an addition rounds as float32 does. Comparison with the thresholds of QUANTIZE turns a word
+into a code. The result of a sum of any number of tensors is therefore that of LiteRT's kernels.
 """
 
 import math
@@ -25,12 +25,12 @@ from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION
 
 __all__ = ["add_chain", "add_reduction", "code_tables"]
 
-#: Codes next to the zero point's whose beginnings are looked up in finer units.
+#: Distance from the zero point below which a code's threshold is in the table of finer units.
 _NEAR = 16
 
 
 def add_chain(graph: Subject, op: Operator) -> list[Operator]:
-    """Add what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
+    """Return operators that compute the output of the QUANTIZE `op`; raise `UnsupportedError` if there are none."""
     leaves = list[Leaf]()
     part = find_part(graph, op.inputs[0], leaves)
     if isinstance(part, Leaf | Looked):
@@ -44,10 +44,10 @@ def add_chain(graph: Subject, op: Operator) -> list[Operator]:
 
 
 def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Operator]:
-    """Add what gives the output of the QUANTIZE `op` of a MEAN or SUM; raise `UnsupportedError` as above.
+    """Return operators that compute the QUANTIZE `op` of a MEAN or SUM; raise `UnsupportedError` as above.
 
-    A mean's division keeps the order of numbers: where codes begin is found for sums. A RESHAPE before it, as poolings
-    of PyTorch have, is another view of the words.
+    Division keeps the order of numbers, so the thresholds of a mean are found as thresholds of its sum. A RESHAPE
+    before the reduction, such as in poolings of PyTorch, is another view of the words.
     """
     leaves, axis_values = list[Leaf](), graph.constant(reduction, 1)
     source, before = graph.input(reduction), graph.maker(reduction.inputs[0])
@@ -86,7 +86,7 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
 
 
 def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: int) -> Operator:
-    """Return what makes codes of words that are divided by `count`."""
+    """Return the operator that quantizes words divided by `count`."""
     target = graph.output(op)
     if target.dtype != "int8":
         raise UnsupportedError(f"{label(target)} is {target.dtype}, and sums of float32 become int8")
@@ -96,7 +96,7 @@ def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: i
 
 
 def _exponent(leaves: list[Leaf], terms: int) -> int:
-    """Return the exponent of words that holds all sums; a sum's last bit is never below the leaves' last bits."""
+    """Return an exponent of words that fits all sums; the last bit of a sum is not below the leaves' last bits."""
     values = np.concatenate([leaf.values for leaf in leaves])
     powers = np.frexp(values[values != 0].astype(np.float64))[1] - FRACTION_BITS
     if not powers.size:
@@ -111,10 +111,10 @@ def _exponent(leaves: list[Leaf], terms: int) -> int:
 
 def code_tables(graph: Subject, op: Operator, exponent: int,
                 count: int) -> tuple[tuple[IntArray, IntArray], dict[str, OptionValue]]:
-    """Return tables of where codes begin, and the constants that scale words to about their codes.
+    """Return the tables of thresholds, and the constants that rescale a word to an estimate of its code.
 
-    Numbers are fixed point in which the largest one at which a code may begin, 255.5 output scales, is below 2^31.
-    Where codes begin between two such numbers, they lie near 0 and are compared in finer ones.
+    Thresholds are in fixed point, with a unit for which the largest one, 255.5 output scales, is below 2^31. Thresholds
+    near 0 can fall between two multiples of that unit and have a table with a finer unit.
     """
     target = graph.output(op)
     codes = np.arange(-127, 128)
@@ -137,7 +137,7 @@ def code_tables(graph: Subject, op: Operator, exponent: int,
 
 
 def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float32:
-    """Return the least float32 number that gives each code when it is divided by `count`, by bisection."""
+    """Return the thresholds by bisection: for each code the least float32 number that, over `count`, gives the code."""
     scale = graph.output(op).scale * count
     low, high = (ordered(np.full(codes.shape, sign * 300 * scale, np.float32).view(np.int32).astype(np.int64))
                  for sign in (-1, 1))
@@ -151,7 +151,7 @@ def _begins(graph: Subject, op: Operator, codes: IntArray, count: int) -> Float3
 
 
 def _interpolated(graph: Subject, op: Operator, part: Resized, exponent: int) -> Operator:
-    """Return what makes codes of an interpolation; raise `UnsupportedError` as above."""
+    """Return the operator that quantizes an interpolation; raise `UnsupportedError` as above."""
     codes = _quantized(graph, op, part.source.index, exponent, 1)
     inputs = (part.source.index, graph.add_constant(part.values), *codes.inputs[1:])
     return Operator(op.index, "FLOAT_RESIZE", inputs, op.outputs,
@@ -159,7 +159,7 @@ def _interpolated(graph: Subject, op: Operator, part: Resized, exponent: int) ->
 
 
 def _emit(graph: Subject, op: Operator, part: Looked | Resized | Sum, exponent: int, made: list[Operator]) -> int:
-    """Add the operators of a sum, and return the tensor of words that it is."""
+    """Add the operators of a sum, and return its tensor of words."""
     inputs, tables = [], []
     if isinstance(part, Looked):
         output = graph.add_tensor(Tensor(0, part.name, "int32", part.shape))

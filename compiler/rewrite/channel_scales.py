@@ -1,9 +1,8 @@
-"""Float32 islands of one int8 tensor and constants of its channels, as a batch normalization is that nothing took in.
+"""Float32 islands of one int8 tensor and constants per channel, such as an unfused batch normalization.
 
-Where what a channel gives rises or falls by one step with each code, clamped or not, it is `weight * code + bias`,
-multiplied and rounded once: a depthwise convolution of single pixels. Weights up to 127 make many fractions of a code
-of the bias; all are tried until the 256 codes of each channel give what float32 gives. A few channels that none fits
-have tables.
+A channel that is linear in the code, clamped or not, is `weight * code + bias`, multiplied and rounded once: a
+depthwise convolution with a kernel of one pixel. A larger weight gives the bias a finer unit. Weights up to 127 are
+tried until all 256 codes of each channel give the float32 result. A few channels without such a weight get tables.
 """
 
 import numpy as np
@@ -21,12 +20,12 @@ __all__ = ["scaled_channels"]
 
 #: Signed codes by unsigned ones.
 _CODES = INT8_CODES.astype(np.int64)
-#: Weights from here on are tried first.
+#: Least of the weights that are tried first.
 _LARGE = 112
-#: By what biases that are tried differ from the nearest ones; how many of the best are tried.
+#: Offsets of the tried biases from the nearest one, and the number of candidates that are tried.
 _BIASES = (0, 1, -1)
 _TRIED = 8
-#: Channels, at most, that no weight and bias fit, as are one in a thousand: each has a table.
+#: Most channels without a fitting weight and bias, about one in a thousand: each needs a table.
 _MOST_LEFT = 8
 #: Weight, bias, multiplier and right shift.
 _Found = tuple[int, int, int, int]
@@ -34,7 +33,7 @@ _NOTHING: _Found = (0, 0, 1 << 30, 1)
 
 
 def scaled_channels(graph: Subject, op: Operator) -> list[Operator]:
-    """Return what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
+    """Return operators that compute the output of the QUANTIZE `op`; raise `UnsupportedError` if there are none."""
     target = graph.output(op)
     source, values, places = _of_channels(graph, op, target)
     codes = KERNELS["QUANTIZE"](op, graph.subgraph, [values])[0]
@@ -57,7 +56,7 @@ def scaled_channels(graph: Subject, op: Operator) -> list[Operator]:
 
 
 def _with_tables(graph: Subject, scale: Operator, tables: dict[int, Array]) -> list[Operator]:
-    """Return operators in which a few channels have tables; the others are those of `scale`."""
+    """Return operators that compute a few channels by tables and the others by `scale`."""
     source, target = graph.input(scale), graph.output(scale)
     whole, parts = graph.add_tensor(target), list[int]()
     made = [changed(scale, outputs=(whole,))]
@@ -83,7 +82,7 @@ def _with_tables(graph: Subject, scale: Operator, tables: dict[int, Array]) -> l
 
 
 def _of_channels(graph: Subject, op: Operator, target: Tensor) -> tuple[Tensor, Array, IntArray]:
-    """Return the tensor, values [codes, different channels], and for each channel which of these it is."""
+    """Return the tensor, values [codes, distinct channels], and for each channel its index among these."""
     island = Island(graph, target.shape, most=2, numbered=varying(graph, op.inputs[0]))
     values = island.values(op.inputs[0])
     sources = island.sources
@@ -99,7 +98,7 @@ def _of_channels(graph: Subject, op: Operator, target: Tensor) -> tuple[Tensor, 
 
 
 def _channel(target: Tensor, values: Array, expected: IntArray, clamp: tuple[int, int]) -> _Found | None:
-    """Return what gives `expected` for all codes of a channel, None if nothing does."""
+    """Return the constants that give `expected` for all codes of a channel, None if there are none."""
     if (expected == expected[0]).all():
         return 0, (int(expected[0]) - target.zero_point) << 2, 1 << 30, 1
     inside = np.flatnonzero((values > values.min()) & (values < values.max()))
@@ -113,7 +112,7 @@ def _channel(target: Tensor, values: Array, expected: IntArray, clamp: tuple[int
 
 def _searched(target: Tensor, sign: int, offset: float, expected: IntArray,
               clamp: tuple[int, int]) -> _Found | None:
-    """Try weights, with biases of about `offset` codes: some of the largest, as one of them mostly fits, then all."""
+    """Try weights, with biases near `offset` codes: first some large ones, of which one usually fits, then all."""
     for first, more in ((_LARGE, (0,)), (1, _BIASES)):
         weights, beside = (each.reshape(-1) for each in np.meshgrid(sign * np.arange(first, 128), more))
         found = _fitting(target, weights, np.round(weights * offset).astype(np.int64) + beside, expected, clamp)
@@ -124,10 +123,10 @@ def _searched(target: Tensor, sign: int, offset: float, expected: IntArray,
 
 def _fitting(target: Tensor, weights: IntArray, biases: IntArray, expected: IntArray,
              clamp: tuple[int, int]) -> _Found | None:
-    """Return weight and bias for which a range of scales gives all codes, None if there are none."""
+    """Return a weight and bias for which some range of scales gives all codes, None if there are none."""
     sums = weights[:, None] * _CODES + biases[:, None]
     wanted = expected - target.zero_point
-    # A code is what lies between these halves; clamped ones have one of them.
+    # A code is the interval between these two halves; a clamped code is open on one side.
     low = np.where(expected == clamp[0], -np.inf, wanted - 0.5)
     high = np.where(expected == clamp[1], np.inf, wanted + 0.5)
     with np.errstate(divide="ignore", invalid="ignore"):

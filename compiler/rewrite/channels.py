@@ -1,9 +1,10 @@
-"""Moves that pick channels, as channel shuffles and cuts between words do, by weights of convolutions.
+"""Moves that pick channels, such as channel shuffles and cuts between words, as weights of convolutions.
 
-RESHAPE, TRANSPOSE, SLICE and SPLIT that together give each pixel some of its channels in another order are a
-convolution whose weights are 0 and 1. A convolution that reads what they make reads what they read instead, with its
-weights where the channels are and 0 elsewhere. So no byte is moved; the integers are the same. Which moves are worth it
-depends on the array, so these patterns are made for one.
+A chain of RESHAPE, TRANSPOSE, SLICE and SPLIT that gives each pixel some of its channels in another order is a
+convolution with weights of 0 and 1. A convolution after such a chain can read the chain's input directly: its weights
+move to the original channels, with 0 elsewhere. No byte is moved, and the integers are the same.
+
+Whether this is faster depends on the array, so `picks` returns the patterns for one array.
 """
 
 from collections.abc import Sequence
@@ -21,29 +22,29 @@ from tq_hw.sim.golden.registry import Array
 __all__ = ["picks"]
 
 _MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V")
-#: Moves in a row, and elements of a tensor, that are looked at.
+#: Most moves in a chain, and most elements of a tensor, that are considered.
 _MOST_MOVES, _MOST_ELEMENTS = 8, 1 << 22
-#: Channels that a part of a tensor has for it to be in place on every machine.
+#: A part of a tensor is in place on every machine if its channels begin and end at multiples of this.
 _WORD = 16
-#: Cycles that a byte takes which a move brings from one place to another.
+#: Cycles of a moved byte.
 _BYTE_CYCLES = 2
 
 
 @dataclass(frozen=True)
 class _Pick:
-    """Channels of a tensor, for each channel of another one."""
+    """For each channel of a tensor, the source tensor's channel that it is."""
 
     source: Tensor
     channels: IntArray
 
     @property
     def is_part(self) -> bool:
-        """Whether the channels follow each other, as a cut leaves them."""
+        """Whether the channels are consecutive, as after a cut."""
         return bool((np.diff(self.channels) == 1).all())
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the channels are whole words of the source as they lie there."""
+        """Whether the channels are whole words of the source, in order."""
         first, count = int(self.channels[0]), len(self.channels)
         return self.is_part and first % _WORD == 0 and (
             count % _WORD == 0 or first + count == self.source.shape[-1])
@@ -55,14 +56,14 @@ def _data(op: Operator) -> int:
 
 
 def _moved(graph: Subject, op: Operator, values: Array) -> dict[int, Array]:
-    """Return what a move makes of values, by tensor."""
+    """Return the results of a move of `values`, by output tensor."""
     inputs = [values if at == _data(op) else None if index < 0 else graph.tensors[index].data
               for at, index in enumerate(op.inputs)]
     return dict(zip(op.outputs, KERNELS[op.op](op, graph.subgraph, inputs), strict=True))
 
 
 def _find(graph: Subject, index: int) -> _Pick | None:
-    """Return of which tensor's channels a tensor is made by moves, the first such tensor there is; None if of none."""
+    """Return the earliest tensor whose channels moves pick for this tensor, and which; None if there is none."""
     target, chain, best = graph.tensors[index], list[tuple[Operator, int]](), None
     if target.dtype != "int8" or len(target.shape) != 4 or np.prod(target.shape) > _MOST_ELEMENTS:
         return None
@@ -81,7 +82,7 @@ def _find(graph: Subject, index: int) -> _Pick | None:
 
 
 def _channels(graph: Subject, source: Tensor, chain: Sequence[tuple[Operator, int]]) -> _Pick | None:
-    """Return the channels that a chain of moves, each with the tensor that goes on, picks alike for all pixels."""
+    """Return the channels that a chain of moves, each with its continuing tensor, picks alike for all pixels."""
     count = source.shape[-1]
     values: Array = np.arange(int(np.prod(source.shape)), dtype=np.int32).reshape(source.shape)
     try:
@@ -102,7 +103,7 @@ def _readers(graph: Subject, index: int) -> list[Operator]:
 
 
 def _is_plain(graph: Subject, op: Operator) -> bool:
-    """Whether an operator is a convolution of int8 over all input channels, with constant weights and bias."""
+    """Whether an operator is an int8 convolution over all input channels, with constant weights and bias."""
     if op.op != "CONV_2D" or len(op.inputs) != 3 or min(op.inputs) < 0:
         return False
     source, weights, bias = (graph.tensors[index] for index in op.inputs)
@@ -112,17 +113,17 @@ def _is_plain(graph: Subject, op: Operator) -> bool:
 
 @dataclass(frozen=True)
 class _Array:
-    """The machine's array: channels that go in and come out of it at once."""
+    """The machine's array: input and output channels that it computes at a time."""
 
     rows: int
     cols: int
 
     def steps(self, inputs: int, outputs: int) -> int:
-        """Cycles of a pixel of a convolution with a kernel of one pixel."""
+        """Cycles per pixel of a convolution with a kernel of one pixel."""
         return -(-inputs // self.rows) * -(-outputs // self.cols)
 
     def fits(self, graph: Subject, op: Operator) -> _Pick | None:
-        """Return the channels that a convolution may read where they are, None if there are none or it takes longer."""
+        """Return the channels that a convolution can read in the source; None if there are none or it is slower."""
         found = _find(graph, op.inputs[0]) if _is_plain(graph, op) else None
         if found is None or found.is_in_place:
             return None
@@ -131,7 +132,7 @@ class _Array:
         return found if height * width * more <= _BYTE_CYCLES * inputs else None
 
     def replaces(self, graph: Subject, op: Operator) -> dict[int, _Pick] | None:
-        """Return the channels of each output of a move that is needed where it is; None if not all are picks."""
+        """Return the pick of each output of a move that must exist in memory; None if not all are picks."""
         found: dict[int, _Pick] = {}
         for index in op.outputs:
             readers = _readers(graph, index)
@@ -146,13 +147,13 @@ class _Array:
 
 
 def _spread(weights: Array, pick: _Pick) -> Array:
-    """Return a kernel [.., channels] over the source's channels."""
+    """Return a kernel [.., channels] spread over the source's channels."""
     chosen = np.eye(pick.source.shape[3], dtype=np.int64)[pick.channels]
     return (weights.astype(np.int64) @ chosen).astype(np.int8)
 
 
 def _pick_channels(graph: Subject, op: Operator, index: int, pick: _Pick) -> Operator:
-    """Return the convolution that makes a tensor of the source's channels."""
+    """Return the convolution that picks the channels of a tensor from the source."""
     weights = graph.add_constant(_spread(np.eye(len(pick.channels), dtype=np.int8)[:, None, None], pick),
                                  Quantization((1.0,), (0,)))
     bias = graph.add_constant(np.zeros(len(pick.channels), np.int32), Quantization((pick.source.scale,), (0,)))
@@ -163,12 +164,12 @@ def _pick_channels(graph: Subject, op: Operator, index: int, pick: _Pick) -> Ope
 
 
 def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
-    """Return the patterns for an array that takes `rows` channels and gives `cols` at once."""
+    """Return the patterns for an array of `rows` input and `cols` output channels."""
     array = _Array(rows, cols)
 
     @pattern("CONV_2D")
     def convolution_of_picked(graph: Subject, op: Operator) -> Rewrite | None:
-        """A convolution reads the channels where they are."""
+        """Let a convolution read the channels in the source."""
         found = array.fits(graph, op)
         if found is None or len(set(found.channels.tolist())) < len(found.channels):
             return None
@@ -184,7 +185,7 @@ def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
 
     @pattern(*_MOVES)
     def picked_channels(graph: Subject, op: Operator) -> Rewrite | None:
-        """A move of channels is a convolution with weights of 0 and 1."""
+        """Replace a move of channels by a convolution with weights of 0 and 1."""
         found = array.replaces(graph, op)
         if not found:
             return None
@@ -199,5 +200,5 @@ def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
 
 @pattern(*_MOVES)
 def unused_cut(graph: Subject, op: Operator) -> Rewrite | None:
-    """A move that nothing reads goes."""
+    """Remove a move whose result is not read."""
     return None if any(graph.is_used(index) for index in op.outputs) else Rewrite([op], [])

@@ -1,8 +1,9 @@
-"""Comparisons of float32 numbers that come of codes: of integers that are in the same order.
+"""Comparisons of float32 numbers that are functions of codes, as comparisons of integers in the same order.
 
-Where all comes of one tensor the result is a table. Of bytes and constants each number becomes an int32 that float32's
-order gives it, by a table. Of int16, whose float32 numbers rise or fall with the code, a code is compared with the
-first one that reaches what is on the other side.
+- If both sides are functions of one tensor, the result is a table.
+- A function of bytes, or a constant, becomes an int32 that sorts like the float32 number, by a table.
+- A monotonic function of int16 is not computed: its code is compared with the first code whose number reaches the
+  other side.
 """
 
 from dataclasses import dataclass
@@ -21,13 +22,13 @@ from tq_hw.sim.golden.registry import Array
 __all__ = ["COMPARED", "check_comparison", "ordered"]
 
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
-#: What a comparison is with both sides exchanged.
+#: The comparison with its sides exchanged.
 _MIRRORED = {"LESS": "GREATER", "LESS_EQUAL": "GREATER_EQUAL", "GREATER": "LESS", "GREATER_EQUAL": "LESS_EQUAL",
              "EQUAL": "EQUAL", "NOT_EQUAL": "NOT_EQUAL"}
 
 
 def ordered(bits: IntArray) -> IntArray:
-    """Return float32's bits as integers in the order of the numbers, or back; both zeros are 0."""
+    """Return float32 bits as integers that sort like the numbers, or the inverse; both zeros are 0."""
     return np.where(bits < 0, INT32_MIN - bits, bits)
 
 
@@ -56,13 +57,13 @@ def _side(graph: Subject, op: Operator, position: int) -> _Side:
 
 
 def _keys(graph: Subject, op: Operator, side: _Side, made: list[Operator]) -> int:
-    """Return a tensor of int32 in the order of a side's numbers."""
+    """Return a tensor of int32 that sorts like a side's numbers."""
     keys = ordered(np.ascontiguousarray(side.values).view(np.int32).astype(np.int64)).astype(np.int32)
     return _looked_up(graph, op, side, keys, made)
 
 
 def _looked_up(graph: Subject, op: Operator, side: _Side, table: Array, made: list[Operator]) -> int:
-    """Return a tensor of the table's entries at a side's codes, or the entries where it is constant."""
+    """Return a tensor of the table's entries at a side's codes; for a constant side, the entries themselves."""
     if side.source is None:
         return graph.add_constant(table)
     if table.dtype == np.int16 and np.array_equal(table, INT16_CODES):
@@ -73,7 +74,7 @@ def _looked_up(graph: Subject, op: Operator, side: _Side, table: Array, made: li
 
 
 def _rising(side: _Side) -> Float32 | None:
-    """Return the numbers of an int16 side by signed code, None where they do not rise."""
+    """Return the numbers of an int16 side by signed code, None if they do not rise."""
     if side.source is None or side.source.dtype != "int16":
         return None
     values = np.roll(side.values, 1 << 15)
@@ -81,7 +82,7 @@ def _rising(side: _Side) -> Float32 | None:
 
 
 def _bound(name: str, rising: Float32, numbers: Float32) -> tuple[str, Array] | None:
-    """Return a comparison of codes and what they are compared with; None where that is no int16."""
+    """Return a comparison of codes and its right operand; None if that does not fit in int16."""
     first = (np.searchsorted(rising, numbers, "left") if name in ("LESS", "GREATER_EQUAL") else
              np.searchsorted(rising, numbers, "right")).astype(np.int64) + _LOW
     is_less = name.startswith("LESS")
@@ -93,10 +94,10 @@ def _bound(name: str, rising: Float32, numbers: Float32) -> tuple[str, Array] | 
 
 
 def _compared(graph: Subject, op: Operator, name: str, output: int) -> list[Operator]:
-    """Return what makes `output` of a comparison with codes of int16."""
+    """Return the operators that compute `output`, a comparison with codes of int16."""
     sides = _side(graph, op, 0), _side(graph, op, 1)
     for one, other, turned in ((*sides, name), (sides[1], sides[0], _MIRRORED[name])):
-        # With opposite numbers on both sides, what falls rises.
+        # Negating both sides turns a falling function into a rising one.
         for sign, asked in ((1, turned), (-1, _MIRRORED[turned])):
             rising = _rising(_Side(one.source, one.values * np.float32(sign)))
             found = None if rising is None else _bound(asked, rising, other.values * np.float32(sign))
@@ -109,7 +110,7 @@ def _compared(graph: Subject, op: Operator, name: str, output: int) -> list[Oper
 
 
 def _table(graph: Subject, op: Operator) -> list[Operator] | None:
-    """Return the table that a comparison is where all comes of one tensor, else None."""
+    """Return the table of a comparison whose sides are functions of one tensor, else None."""
     island = Island(graph, graph.output(op).shape)
     try:
         values = island.values(op.outputs[0])
@@ -121,7 +122,7 @@ def _table(graph: Subject, op: Operator) -> list[Operator] | None:
 
 
 def _of_wide(graph: Subject, op: Operator) -> list[Operator]:
-    """Return what takes the place of a comparison with codes of int16."""
+    """Return the operators that replace a comparison with codes of int16."""
     if op.op not in ("EQUAL", "NOT_EQUAL"):
         return _compared(graph, op, op.op, op.outputs[0])
     parts = [graph.add_tensor(graph.output(op)) for _ in range(2)]
@@ -132,13 +133,13 @@ def _of_wide(graph: Subject, op: Operator) -> list[Operator]:
 
 
 def _replaced(graph: Subject, op: Operator) -> list[Operator]:
-    """Return what takes the place of a comparison of float32; raise `TqError` with the reason if nothing does."""
+    """Return the operators that replace a comparison of float32; raise `TqError` with the reason if there are none."""
     sides = _side(graph, op, 0), _side(graph, op, 1)
     if any(side.source is not None and side.source.dtype == "int16" for side in sides):
         try:
             return _of_wide(graph, op)
         except UnsupportedError:
-            # A table of int16 takes a pass for each 1,024 codes for which it is true.
+            # A table of int16 costs a pass for each 1,024 codes for which it is true, so it is the last resort.
             if (found := _table(graph, op)) is None:
                 raise
             return found
@@ -151,7 +152,7 @@ def _replaced(graph: Subject, op: Operator) -> list[Operator]:
 
 @pattern(*COMPARISONS)
 def float_comparison(graph: Subject, op: Operator) -> Rewrite | None:
-    """A comparison of float32 between codes is one of integers."""
+    """Replace a comparison of float32 functions of codes by one of integers."""
     if graph.input(op).dtype != "float32":
         return None
     try:
@@ -161,7 +162,7 @@ def float_comparison(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def check_comparison(graph: Subject, op: Operator) -> None:
-    """Raise `UnsupportedError` that says why a comparison of float32 is left."""
+    """Raise `UnsupportedError` with the reason why a comparison of float32 was not replaced."""
     _replaced(graph, op)
 
 

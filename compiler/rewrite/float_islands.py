@@ -1,8 +1,9 @@
-"""DEQUANTIZE, float32 operators of single elements, QUANTIZE: a table, where all comes of one int8 tensor.
+"""Float32 islands (DEQUANTIZE, elementwise float32 operators, QUANTIZE) of one int8 tensor, as tables.
 
-Of two tensors it is what `pairs.py` finds; sums of more see `chains.py`, tensors that are only moved `float_moves.py`,
-what is said of what is left `reasons.py`.
-The float32 operators compute as LiteRT's kernels do (`sim/golden/float32.py`), for each of the 256 codes.
+The float32 operators are evaluated with LiteRT's arithmetic (`sim/golden/float32.py`) for each of the 256 codes.
+
+Other islands are elsewhere: of two tensors in `pairs.py`, sums of more in `chains.py`, moved tensors in
+`float_moves.py`. `reasons.py` has the messages about operators that remain.
 """
 
 import numpy as np
@@ -24,11 +25,11 @@ __all__ = ["CHOSEN", "ISLANDS", "find_table", "is_inner"]
 
 
 def find_table(graph: Subject, op: Operator) -> tuple[Tensor, Array]:
-    """Return the tensor of bytes and the table that end in a QUANTIZE; raise `TqError` if there is none."""
+    """Return the tensor of bytes and the table whose result a QUANTIZE gives; raise `TqError` if there is none."""
     try:
         return _table(graph, op, possible=False)
     except InputError:
-        # Codes that are never made may have no number.
+        # Codes that never occur may give NaN.
         return _table(graph, op, possible=True)
 
 
@@ -41,13 +42,13 @@ def _table(graph: Subject, op: Operator, *, possible: bool) -> tuple[Tensor, Arr
 
 
 def is_inner(graph: Subject, op: Operator) -> bool:
-    """Whether an operator makes float32 of tensors that the model computes."""
+    """Whether an operator gives float32 and reads a tensor that the model computes."""
     return bool(op.outputs) and graph.output(op).dtype == "float32" and op.op in (*ENTRIES, *FLOAT_OPERATORS)
 
 
 @pattern("QUANTIZE")
 def float_island(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 operators of single elements between codes are one table, whatever else reads what is between."""
+    """Replace elementwise float32 operators between codes by one table, even if others read their results, too."""
     maker = graph.maker(op.inputs[0])
     target = graph.output(op)
     if maker is None or not is_inner(graph, maker) or target.dtype not in (*BYTES, "int16"):
@@ -60,7 +61,7 @@ def float_island(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _looked_up(graph: Subject, op: Operator, source: Tensor, values: Array) -> Rewrite:
-    """Return the table in place of a QUANTIZE; of int16 in which nothing changes it is another view."""
+    """Return the table that replaces a QUANTIZE; an identity of int16 is another view."""
     target = graph.output(op)
     if source.dtype == "int16" and values.dtype == np.int16 and np.array_equal(
             values, INT16_CODES):
@@ -71,7 +72,7 @@ def _looked_up(graph: Subject, op: Operator, source: Tensor, values: Array) -> R
 
 @pattern("QUANTIZE")
 def float_choice(graph: Subject, op: Operator) -> Rewrite | None:
-    """A choice between float32 numbers by how such numbers compare is a table, where all comes of one tensor."""
+    """Replace a SELECT of float32 by a float32 comparison, all functions of one tensor, by a table."""
     maker, target = graph.maker(op.inputs[0]), graph.output(op)
     if maker is None or maker.op not in ("SELECT", "SELECT_V2") or target.dtype not in (*BYTES, "int16"):
         return None
@@ -112,7 +113,7 @@ def _of_all_pairs(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("QUANTIZE")
 def float_reduction(graph: Subject, op: Operator) -> Rewrite | None:
-    """MEAN or SUM of float32 that comes of bytes: additions of float32 in their order."""
+    """Replace MEAN or SUM of float32 functions of bytes by float32 additions in the kernel's order."""
     maker = graph.maker(op.inputs[0])
     if maker is None or maker.op not in FLOAT_REDUCTIONS or graph.input(maker).dtype != "float32":
         return None
@@ -124,14 +125,14 @@ def float_reduction(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("QUANTIZE")
 def float_interpolation(graph: Subject, op: Operator) -> Rewrite | None:
-    """RESIZE_BILINEAR of float32 that comes of bytes: products from tables, and additions of float32 in their order."""
+    """Replace RESIZE_BILINEAR of float32 functions of bytes by products from tables and additions in order."""
     maker = graph.maker(op.inputs[0])
     return None if maker is None or maker.op not in FLOAT_RESIZES else _of_chain(graph, op)
 
 
 @pattern("CAST", "BUCKETIZE")
 def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
-    """Float32 of one tensor of codes that is cast or counted to int32, as word numbers are, is a table of int32."""
+    """Replace a float32 function of one tensor that is cast to int32, such as token numbers, by a table of int32."""
     maker = graph.maker(op.inputs[0])
     if maker is None or not is_inner(graph, maker) or graph.output(op).dtype != "int32":
         return None
@@ -147,7 +148,7 @@ def float_island_of_indices(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], [Operator(op.index, "TABLE", (island.sources[0].index, table), op.outputs)])
 
 
-#: Tried before choices are moved.
+#: Patterns that are tried before choices are moved.
 CHOSEN = (float_choice,)
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 ISLANDS = (float_island, float_reduction, float_interpolation, float_island_of_indices)

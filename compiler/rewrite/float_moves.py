@@ -1,7 +1,7 @@
-"""Float32 tensors that are only moved inside a model: QUANTIZE goes in front of the move, or DEQUANTIZE after it.
+"""Float32 tensors that are only moved: QUANTIZE goes before the move, or DEQUANTIZE after it.
 
-Both convert each element alone, so they commute with moves and choices. What PAD adds is 0, which quantizes to the
-zero point and back exactly. Both keep the order of numbers, so they commute with maxima, too.
+QUANTIZE and DEQUANTIZE work element by element, so they commute with moves and choices. PAD adds 0, which quantizes to
+the zero point and back exactly. Both keep the order of numbers, so they also commute with maxima.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tq_hw.sim.golden.kernels import KERNELS
 
 __all__ = ["MOVED", "MOVES", "dequantized", "moved"]
 
-#: Positions of what is moved; None: all inputs.
+#: Positions of the moved inputs; None: all inputs.
 MOVES: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "PAD", "MIRROR_PAD",
                      "GATHER", "GATHER_ND", "REVERSE_V2", "TILE", "BROADCAST_TO", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE",
@@ -26,7 +26,7 @@ _CODES = ("int8", "int16")
 
 
 def moved(graph: Subject, op: Operator | None) -> Sequence[int]:
-    """Return the positions of what a float32 move moves, () for another operator."""
+    """Return the positions of the inputs that a float32 move moves, () for another operator."""
     if (op is None or op.op not in MOVES or not op.outputs or graph.output(op).dtype != "float32"
             or op.options.get("fused_activation_function", "NONE") != "NONE"):  # a CONCATENATION may have one
         return ()
@@ -36,7 +36,7 @@ def moved(graph: Subject, op: Operator | None) -> Sequence[int]:
 
 @pattern("QUANTIZE")
 def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
-    """QUANTIZE of what a move makes is a move of what QUANTIZE makes."""
+    """Put the QUANTIZE of a move's result before the move."""
     move, target = graph.maker(op.inputs[0]), graph.output(op)
     positions = moved(graph, move)
     if (move is None or not positions or len(move.outputs) != 1 or target.dtype not in _CODES
@@ -61,7 +61,7 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("QUANTIZE")
 def quantize_before_parts(graph: Subject, op: Operator) -> Rewrite | None:
-    """QUANTIZE of one part of what a caller gives, in float32 or uint8, is that part of what QUANTIZE makes."""
+    """Quantize an input of the model, float32 or uint8, before it is cut, not each part."""
     split, target = graph.maker(op.inputs[0]), graph.output(op)
     positions = moved(graph, split)
     if split is None or len(positions) != 1 or len(split.outputs) == 1 or target.dtype not in _CODES:
@@ -80,7 +80,7 @@ def quantize_before_parts(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def dequantized(graph: Subject, op: Operator) -> list[Operator]:
-    """Return the DEQUANTIZE of each thing that is moved where all are of codes of one kind, else []."""
+    """Return the DEQUANTIZE of each moved tensor if all codes have one type and quantization, else []."""
     makers = [graph.maker(op.inputs[position]) for position in moved(graph, op)]
     found = [maker for maker in makers if maker is not None and maker.op == "DEQUANTIZE"]
     kinds = [(graph.input(maker).dtype, graph.input(maker).quantization) for maker in found]
@@ -90,7 +90,7 @@ def dequantized(graph: Subject, op: Operator) -> list[Operator]:
 
 @pattern(*MOVES)
 def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
-    """A move of what DEQUANTIZE makes is DEQUANTIZE of what the move makes."""
+    """Put the DEQUANTIZE of moved tensors after the move."""
     makers = dequantized(graph, op)
     if not makers:
         return None
@@ -105,7 +105,7 @@ def dequantize_after_move(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern(*FLOAT_TOPS)
 def dequantize_after_top(graph: Subject, op: Operator) -> Rewrite | None:
-    """The largest of what DEQUANTIZE makes are those of its codes: different codes are different numbers."""
+    """Take the largest of the codes instead of the largest of DEQUANTIZE: distinct codes are distinct numbers."""
     before = graph.maker(op.inputs[0])
     if before is None or before.op != "DEQUANTIZE" or graph.input(before).dtype not in _CODES:
         return None
@@ -114,5 +114,5 @@ def dequantize_after_top(graph: Subject, op: Operator) -> Rewrite | None:
                           changed(before, inputs=(codes,), outputs=op.outputs[:1])])
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 MOVED = (quantize_before_move, quantize_before_parts, dequantize_after_move, dequantize_after_top)

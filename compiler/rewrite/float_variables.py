@@ -1,11 +1,11 @@
-"""Float32 resource variables that have codes alone: int8 or int16 takes their place.
+"""Float32 resource variables whose contents are dequantized codes: the variable becomes int8 or int16.
 
-Where they are read by QUANTIZE and written by DEQUANTIZE, what QUANTIZE would make of the contents is kept instead of
-them: of the first ones when the model is compiled, of later ones by a table in front of the assignment. Every read
-gives the same byte as before.
+If all reads go to a QUANTIZE and all assignments come from a DEQUANTIZE, the variable keeps the quantized contents. The
+compiler quantizes the initial contents; a table before each assignment quantizes later ones. Every read gives the same
+byte as before.
 
-Where all that is written is codes of one kind, moved or not, as in ring buffers, these are kept, and every read
-dequantizes them. What is written may also be moved out of the variable itself.
+If all assigned values are codes of one type and scale, moved or not, such as in ring buffers, the variable keeps these
+codes, and every read dequantizes them. An assigned value may also be moved out of the variable itself.
 """
 
 from collections.abc import Mapping
@@ -32,16 +32,16 @@ _USES = ("READ_VARIABLE", "ASSIGN_VARIABLE")
 
 @dataclass(frozen=True)
 class _Uses:
-    """Operators of one variable: reads, each with its QUANTIZE, and assignments, each with its DEQUANTIZE."""
+    """Uses of one variable: reads, each with its QUANTIZE, and assignments, each with its DEQUANTIZE."""
 
     reads: tuple[tuple[Operator, Operator], ...]
     assigns: tuple[tuple[Operator, Operator], ...]
 
 
 def first_contents(model: Model, subgraph: Subgraph) -> dict[str, Array]:
-    """Return what the CALL_ONCE of `subgraph` assign to variables of the model, by name.
+    """Return the values that the CALL_ONCE operators of `subgraph` assign to variables, by name.
 
-    Raises UnsupportedError where one of them comes after a use of variables.
+    Raises UnsupportedError if a CALL_ONCE comes after a use of a variable.
     """
     first, is_begun = State(), False
     for op in subgraph.operators:
@@ -54,12 +54,12 @@ def first_contents(model: Model, subgraph: Subgraph) -> dict[str, Array]:
 
 
 def quantized_variables(subgraph: Subgraph, first: Mapping[str, Array]) -> Subgraph:
-    """Return the subgraph with codes in the place of float32 variables, where that gives the same.
+    """Return the subgraph with codes in place of float32 variables, where the results are the same.
 
-    `first` is what is in the variables before the first inference.
+    `first`: the contents of the variables before the first inference.
     """
     names = variable_names(subgraph)
-    # What is read from one variable may be written to another.
+    # Twice, because a value read from one variable may be assigned to another.
     for name in [*dict.fromkeys(names.values())] * 2:
         handles = {index for index, each in names.items() if each == name}
         uses = _uses(subgraph, handles)
@@ -68,7 +68,7 @@ def quantized_variables(subgraph: Subgraph, first: Mapping[str, Array]) -> Subgr
 
 
 def first_codes(subgraph: Subgraph, name: str, contents: Array) -> Array:
-    """Return the first contents of a variable as it has them: quantized where it has codes by now."""
+    """Return the initial contents of a variable, quantized if the variable now has codes."""
     names = variable_names(subgraph)
     kept = next((op.outputs[0] if op.op == "READ_VARIABLE" else op.inputs[1] for op in subgraph.operators
                  if op.op in _USES and names.get(op.inputs[0]) == name), None)
@@ -78,13 +78,13 @@ def first_codes(subgraph: Subgraph, name: str, contents: Array) -> Array:
 
 
 def _quantized(code: Tensor, contents: Array) -> Array:
-    """What QUANTIZE to the type and scale of `code` makes."""
+    """Quantize contents to the type and scale of `code`."""
     tensors = (replace(code, index=0, shape=contents.shape), Tensor(1, "real", "float32", contents.shape))
     return KERNELS["QUANTIZE"](Operator(0, "QUANTIZE", (1,), (0,)), Subgraph("", tensors, (), (), ()), [contents])[0]
 
 
 def _has_codes(code: Tensor, contents: Array) -> bool:
-    """Whether float32 is, to the last bit, what DEQUANTIZE makes of codes."""
+    """Whether float32 contents are dequantized codes, to the last bit."""
     tensors = (replace(code, index=0, shape=contents.shape), Tensor(1, "real", "float32", contents.shape))
     try:
         codes = _quantized(code, contents)
@@ -95,7 +95,7 @@ def _has_codes(code: Tensor, contents: Array) -> bool:
 
 
 def _coded(subgraph: Subgraph, handles: set[int], first: Array | None) -> Subgraph:
-    """Return the subgraph with codes in a float32 variable, the same one where it may have other numbers."""
+    """Return the subgraph with codes in a float32 variable, unchanged if it may have other numbers."""
     uses = [op for op in subgraph.operators if op.op in _USES and op.inputs[0] in handles]
     numbers = [op.outputs[0] if op.op == "READ_VARIABLE" else op.inputs[1] for op in uses]
     own = {index for op, index in zip(uses, numbers, strict=True) if op.op == "READ_VARIABLE"}
@@ -121,9 +121,9 @@ def _coded(subgraph: Subgraph, handles: set[int], first: Array | None) -> Subgra
 
 
 def _code(graph: Subject, own: set[int], written: list[int]) -> Tensor | None:
-    """Return a tensor with the type and scale of all codes that are `written`, moved or not; None where there is none.
+    """Return a tensor with the type and scale of all codes `written`, moved or not; None if they differ.
 
-    `own` are the numbers of the variable itself.
+    `own`: the tensors read from the variable itself.
     """
     codes, constants, seen, stack = list[Tensor](), list[Array](), set(own), [*written]
     while stack:
@@ -169,7 +169,7 @@ def _uses(subgraph: Subgraph, handles: set[int]) -> _Uses | None:
 
 
 def _replaced(subgraph: Subgraph, uses: _Uses) -> Subgraph:
-    """Return the subgraph with reads that give what QUANTIZE gave, and tables before assignments."""
+    """Return the subgraph with reads in place of their QUANTIZE, and tables before assignments."""
     tensors, quantize = list(subgraph.tensors), uses.reads[0][1]
     code = tensors[quantize.outputs[0]]
     instead: dict[int, list[Operator]] = {id(each): [] for _, each in uses.reads}

@@ -1,7 +1,7 @@
-"""Constant folding: operators whose inputs are all constants are evaluated by the golden model once.
+"""Constant folding: the golden model evaluates operators whose inputs are all constants, once.
 
-SHAPE depends on a shape alone, which is known. What folds to nothing that is used costs nothing: only constants that
-a layer reads reach the compiled file.
+SHAPE depends only on a known shape. An unused result costs nothing: only constants that a layer reads are written to
+the compiled file.
 """
 
 from dataclasses import replace
@@ -17,9 +17,9 @@ from tq_hw.sim.golden.registry import located
 
 __all__ = ["ALWAYS_CONSTANT", "fold_constants"]
 
-#: A folded result of more elements stays an operator: a small file may not grow without bound.
+#: An operator whose result has more elements is not folded: a small file must not grow without bound.
 _ELEMENT_LIMIT = 1 << 22
-#: Operators that depend on a shape alone.
+#: Operators that depend only on a shape.
 ALWAYS_CONSTANT = ("SHAPE",)
 
 
@@ -37,10 +37,11 @@ def _foldable(op: Operator, tensors: list[Tensor], integers: bool) -> bool:
 
 
 def fold_constants(model: Model, *, integers: bool = False) -> Subgraph:
-    """Return the main subgraph with constant results as constants and without the operators that gave them.
+    """Return the main subgraph with constants in place of the operators whose results are constant.
 
-    Operators keep their index. `integers`: results of float stay operators, as does what the golden model has no result
-    for. Otherwise raises UnsupportedError or ModelError of the golden kernel, naming the operator.
+    The other operators keep their index. `integers`: operators with float results remain, as do operators that the
+    golden model cannot evaluate. Otherwise raises UnsupportedError or ModelError of the golden kernel, naming the
+    operator.
     """
     subgraph = model.main
     tensors = list(subgraph.tensors)
@@ -51,7 +52,7 @@ def fold_constants(model: Model, *, integers: bool = False) -> Subgraph:
             continue
         inputs = [None if index < 0 else tensors[index].data for index in op.inputs]
         if op.op == "SHAPE":
-            # One byte, seen as a whole tensor: it may be larger than memory.
+            # One byte broadcast to the tensor's shape: the tensor itself may be larger than memory.
             inputs = [np.broadcast_to(np.int8(0), tensors[op.inputs[0]].shape)]
         current = replace(subgraph, tensors=tuple(tensors))
         try:

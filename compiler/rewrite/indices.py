@@ -1,4 +1,4 @@
-"""GATHER_ND at indices that are computed: the number of each slice by additions of int32, and GATHER of slices."""
+"""GATHER_ND with computed indices: int32 additions compute the number of each slice, and GATHER takes the slices."""
 
 import math
 
@@ -11,25 +11,25 @@ __all__ = ["Steps", "gather_nd_by_number"]
 
 
 class Steps:
-    """Operators on int32 that take the place of `op`."""
+    """Operators on int32 that replace `op`."""
 
     def __init__(self, graph: Subject, op: Operator) -> None:
         self.graph, self.op, self.made = graph, op, list[Operator]()
 
     def add(self, name: str, inputs: tuple[int, ...], like: Tensor, shape: tuple[int, ...],
             options: dict[str, OptionValue] | None = None) -> int:
-        """Add an operator of one output; return the tensor that it makes."""
+        """Add an operator with one output; return the output tensor."""
         output = self.graph.add_tensor(like, shape)
         self.made.append(Operator(self.op.index, name, inputs, (output,), options or {}))
         return output
 
     def number(self, value: int) -> int:
-        """Return a constant of int32."""
+        """Add an int32 constant; return its tensor."""
         return self.graph.add_constant(np.array(value, np.int32))
 
 
 def _numbers(steps: Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
-    """Return the tensor of each slice's number, in the order in which slices lie."""
+    """Return the tensor of slice numbers; slices are numbered in memory order."""
     graph, shape, current = steps.graph, indices.shape[:-1], indices.index
     whole = Tensor(0, indices.name, "int32", indices.shape)
     if indices.dtype == "int64":
@@ -48,7 +48,7 @@ def _numbers(steps: Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
 
 @pattern("GATHER_ND")
 def gather_nd_by_number(graph: Subject, op: Operator) -> Rewrite | None:
-    """Slices along the first axes are rows of a table: a row's number is the sum of indices by steps."""
+    """Take slices along the first axes as rows of a table; a row's number is the sum of indices times strides."""
     source, indices = graph.input(op), graph.input(op, 1)
     depth = indices.shape[-1] if indices.shape else 0
     if indices.data is not None or not 0 < depth <= len(source.shape) or 0 in source.shape or 0 in indices.shape:

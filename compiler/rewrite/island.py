@@ -1,4 +1,4 @@
-"""What a float32 tensor inside a model is for every code of the bytes that it comes of, computed as LiteRT does."""
+"""The values of an inner float32 tensor for every code of the bytes that it is a function of, computed as in LiteRT."""
 
 import math
 from collections.abc import Sequence
@@ -19,30 +19,30 @@ from tq_hw.sim.golden.signs import least_number
 __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
 BYTES = ("int8", "uint8")
-#: Operators that make float32 of bytes.
+#: Operators that convert bytes to float32.
 ENTRIES = ("DEQUANTIZE", "CAST")
-#: Operators that choose float32 by what they compare, and join such choices.
+#: Operators that select float32 numbers, compare them, or combine comparisons.
 CHOICES = ("SELECT", "SELECT_V2", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", *COMPARISONS)
 
 
 class Island:
-    """Values of float32 tensors for each code of the tensors of bytes that they come of.
+    """Values of float32 tensors for each code of their sources, which are tensors of bytes.
 
-    With one source a tensor has 256 values, of int16 65,536; with two, those of the first lie along axis 0 and those of
-    the second along axis 1, and an axis on which nothing depends is 1 long. Constants have as many values as there are
-    different places in them.
+    With one source a tensor has 256 values, or 65,536 for int16. With two sources, the codes of the first are along
+    axis 0 and those of the second along axis 1; an axis that the values do not depend on has length 1. A constant
+    source has one value for each distinct element.
 
     Parameters
     ----------
     shape : of the result
-    most : sources, 1 or 2; with one, all tensors between have the shape of the result
-    numbered : constants that are one source together: a constant with the number of what they hold at each place
-    possible : whether codes that the operators before a source never make have the values of the least that they make,
-        as RELU, SOFTMAX and MAXIMUM make none below a number: a root or logarithm of them may be no number
+    most : sources, 1 or 2; with one, all inner tensors have the shape of the result
+    numbered : constants that together are one source: its codes number the distinct combinations of their elements
+    possible : whether codes below the least result of a source's producer (such as RELU, SOFTMAX or MAXIMUM) get the
+        value of that least result; their square root or logarithm may be NaN
 
     Attributes
     ----------
-    sources : tensors of bytes, in the order in which they were met
+    sources : tensors of bytes, in the order in which they were found
     """
 
     def __init__(self, graph: Subject, shape: tuple[int, ...], most: int = 1,
@@ -50,7 +50,7 @@ class Island:
         self.graph, self.shape, self.most, self.possible = graph, shape, most, possible
         self.sources: list[Tensor] = []
         self._values: dict[int, Array] = {}
-        #: What numbered constants hold at each different place, and which of these each place is.
+        #: The distinct elements of each numbered constant.
         self._numbers: dict[int, Array] = {}
         if numbered:
             every = np.broadcast_arrays(*(np.asarray(tensor.data) for tensor in numbered))
@@ -60,13 +60,13 @@ class Island:
                                   data=places.reshape(every[0].shape).astype(np.int32))
 
     def values(self, index: int) -> Array:
-        """Return the values of a tensor, one for a constant; raise `UnsupportedError` where it has others."""
+        """Return the values of a tensor, one for a constant; raise `UnsupportedError` if it is no such function."""
         if index not in self._values:
             self._values[index] = self._compute(index)
         return self._values[index]
 
     def assume(self, index: int, values: Array) -> "Island":
-        """Return an island in which a tensor has other values."""
+        """Return an island in which a tensor has the given values."""
         other = Island(self.graph, self.shape, self.most)
         other.sources = self.sources
         other._values[index] = values
@@ -99,7 +99,7 @@ class Island:
             return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
 
     def _is_compared(self, index: int) -> bool:
-        """Whether a tensor says how float32 numbers compare."""
+        """Whether a tensor is the result of a float32 comparison."""
         maker = self.graph.maker(index)
         return maker is not None and maker.op in COMPARISONS and self.graph.input(maker).dtype == "float32"
 
@@ -114,16 +114,16 @@ class Island:
         return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
 
     def _made(self, source: Tensor, codes: Array) -> Array:
-        """Return the codes with the least that the operators before make in place of those below it."""
+        """Return the codes, raised to the least code that the source's producer can give."""
         least = least_number(self.graph.subgraph, source.index) if self.possible else -math.inf
         if least == -math.inf:
             return codes
-        # Less than a code below what is rounded here.
+        # The margin, less than a code, covers the rounding of this quotient.
         first = math.ceil(least / source.scale + source.zero_point - 2.0**-10)
         return np.maximum(codes, min(first, int(codes.max()))).astype(codes.dtype)
 
     def _axis(self, source: Tensor) -> int:
-        """Return the place among the sources of one that may be new."""
+        """Return the axis of a source, which may be new."""
         known = [each.index for each in self.sources]
         if source.index not in known:
             if len(known) == self.most:
@@ -136,7 +136,7 @@ class Island:
 
 
 def varying(graph: Subject, index: int) -> list[Tensor]:
-    """Return the constants of different numbers that a float32 tensor comes of."""
+    """Return the non-uniform float32 constants that a float32 tensor depends on."""
     found: dict[int, Tensor] = {}
     todo = [index]
     while todo:
@@ -149,10 +149,10 @@ def varying(graph: Subject, index: int) -> list[Tensor]:
 
 
 def rises(values: Float32, *, strictly: bool = False) -> bool:
-    """Whether numbers, by signed code, never fall, or always rise; infinite ones have no differences."""
+    """Whether numbers, by signed code, never fall, or with `strictly` always rise; infinities are allowed."""
     return bool((values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]).all())
 
 
 def label(tensor: Tensor) -> str:
-    """Return what a message calls a tensor."""
+    """Return a tensor's name in messages."""
     return f"tensor {tensor.index} ({tensor.name!r})"

@@ -1,7 +1,7 @@
-"""The library of patterns: each is exact for every input, and each has a test of its own.
+"""The library of patterns: each is exact for every input, and each has its own test.
 
-What needs no rewrite: RESHAPE is another view of the same bytes, a PAD disappears into the convolution after it
-(`Legalizer.through_pad`), copies into and out of larger tensors are dropped (`in_place.py`).
+Three cases need no pattern: a RESHAPE is another view of the same bytes, a PAD becomes part of the convolution after it
+(`Legalizer.through_pad`), and `in_place.py` drops copies into and out of larger tensors.
 """
 
 import math
@@ -30,7 +30,7 @@ __all__ = ["LIBRARY"]
 _CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 _FUSE = (*_CONVOLUTIONS, "TRANSPOSE_CONV", "FULLY_CONNECTED", "ADD", "SUB", "MUL", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 _RELUS = ("RELU", "RELU6", "RELU_N1_TO_1")
-#: Operators of one input whose every output element depends on one input element alone.
+#: Elementwise operators of one input.
 _UNARY = (*_RELUS, "LOGISTIC", "TANH", "LEAKY_RELU", "HARD_SWISH", "QUANTIZE", "DEQUANTIZE", "CAST", "TABLE",
           *POINTWISE)
 _BINARY = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "PRELU")
@@ -38,7 +38,7 @@ _BYTES = ("int8", "uint8")
 
 
 def _source(graph: Subject, op: Operator) -> int | None:
-    """Position of the only input that is no constant, None if there are several or the shape changes."""
+    """Position of the only computed input, None if there are several or the shape changes."""
     computed = [position for position, index in enumerate(op.inputs)
                 if index >= 0 and graph.tensors[index].data is None]
     if len(computed) != 1 or op.op not in (*_UNARY, *_BINARY):
@@ -53,14 +53,14 @@ def _of_channels(graph: Subject, op: Operator) -> bool:
 
 
 def _is_function(graph: Subject, op: Operator) -> bool:
-    """Whether every output element depends on its input element alone, and not on where it is."""
+    """Whether every output element depends only on its input element, not on its position."""
     constants = [graph.tensors[index].data for index in op.inputs if index >= 0]
     return op.op == "TABLE" or all(data is None or (data.size > 0 and (data == data.flat[0]).all())
                                    for data in constants)
 
 
 def _applied(graph: Subject, op: Operator, position: int, values: Array) -> Array:
-    """Apply a function of one value to any values."""
+    """Apply an elementwise function to any values."""
     inputs: list[Array | None] = []
     for at, index in enumerate(op.inputs):
         data = None if index < 0 else graph.tensors[index].data
@@ -70,9 +70,9 @@ def _applied(graph: Subject, op: Operator, position: int, values: Array) -> Arra
 
 @pattern(*_UNARY, *_BINARY)
 def table(graph: Subject, op: Operator) -> Rewrite | None:
-    """Functions of one byte in a chain are one table; a table that changes nothing goes.
+    """Merge a chain of functions of one byte into one table; remove an identity table.
 
-    Among them QUANTIZE chains, by way of int16 or float32 too, and sums and products with constants.
+    Such functions include QUANTIZE chains, also through int16 or float32, and sums and products with constants.
     """
     chain: list[tuple[Operator, int]] = []
     last: Operator | None = op
@@ -101,10 +101,10 @@ def table(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern(*_BINARY)
 def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
-    """A sum, product or the like with constants of any shape, none of which changes a code, goes.
+    """Remove a sum, product or similar operator with constants that change no code.
 
-    That is all that is exact of batch normalization next to a convolution: TFLite rounds the convolution's result and
-    then the product's, so that weights that have the factor in them give other integers.
+    Of batch normalization after a convolution, only this can be removed exactly: TFLite rounds the convolution and then
+    the product, so folding the factor into the weights gives other integers.
     """
     position = _source(graph, op)
     if position is None or graph.is_output(op.outputs[0]):
@@ -125,7 +125,7 @@ def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern(*_RELUS)
 def activation_into_producer(graph: Subject, op: Operator) -> Rewrite | None:
-    """RELU, RELU6 or RELU_N1_TO_1 with the scale of its input after an operator that can fuse it."""
+    """Fuse RELU, RELU6 or RELU_N1_TO_1, with the scale of its input, into the operator before it."""
     before = graph.producer(op)
     if (before is None or before.op not in _FUSE or str_option(before, "fused_activation_function") != "NONE"
             or graph.output(before).dtype != "int8" or graph.output(op).quantization != graph.input(op).quantization):
@@ -135,7 +135,7 @@ def activation_into_producer(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("BATCH_TO_SPACE_ND")
 def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
-    """SPACE_TO_BATCH_ND, a convolution, operators of single pixels, BATCH_TO_SPACE_ND: a dilated convolution."""
+    """Merge SPACE_TO_BATCH_ND, a convolution, operators of single pixels, BATCH_TO_SPACE_ND: a dilated convolution."""
     pixelwise: list[Operator] = []
     conv = graph.producer(op)
     while conv is not None and conv.op in (*_UNARY, *_BINARY):
@@ -167,7 +167,7 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
         return None
     current = graph.add_tensor(source, np.array(source.shape) + around.sum(axis=1))
     chain = [Operator(op.index, "PAD", (source.index, graph.add_constant(around)), (current,))]
-    # The same operators over the whole image instead of blocks of it.
+    # The operators of single pixels then work on the whole image instead of its blocks.
     for each in (conv, *pixelwise):
         position = 0 if each is conv else _source(graph, each)
         inputs = [current if at == position else index for at, index in enumerate(each.inputs)]
@@ -178,6 +178,6 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([before, conv, *pixelwise, op], chain)
 
 
-#: All patterns, in the order in which they are tried.
+#: All patterns in the order in which they are tried.
 LIBRARY = (*UNUSED, activation_into_producer, *CHOSEN, *BY_PLACE, *MOVED, *SUMS, *ISLANDS, *COMPARED, *RANKED,
            table, neutral_constants, dilated_convolution, *TRANSPOSED, gather_nd_by_number)

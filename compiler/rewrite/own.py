@@ -1,4 +1,4 @@
-"""Patterns of users: files of Python, whose mistakes are messages that name the file."""
+"""Users' patterns: Python files, whose errors become messages that name the file."""
 
 import functools
 import importlib.util
@@ -14,15 +14,15 @@ from tq_hw.model.tflite.schema import OPERATORS
 __all__ = ["load_patterns"]
 
 _MODULE = "tq_hw_user_patterns"
-#: What a pattern may end with: operators of the format, and what the library makes of several.
+#: Operators that a pattern may end with: those of the format, and TABLE, which the library makes.
 _NAMES = (*OPERATORS, "TABLE")
 
 
 def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
     """Return the patterns of a Python file in the order of their definition.
 
-    Raises OptionError if it cannot be run, has none, or one of an operator that there is not. So do the patterns when
-    they are called, for errors of theirs and for what is no `Rewrite`.
+    Raises OptionError if the file cannot be run, has no pattern, or has one for an unknown operator. The patterns raise
+    it, too, when they fail or return something other than a `Rewrite`.
     """
     spec = importlib.util.spec_from_file_location(_MODULE, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
@@ -39,7 +39,7 @@ def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
 
 
 def _guarded(each: Pattern, path: str | Path) -> Pattern:
-    """The pattern, with its own mistakes told from those of tq-hw."""
+    """Return the pattern with its own errors reported as such, not as errors of tq-hw."""
     where = f"{path}: pattern {each.name}"
     for name in each.ends_with:
         if name not in _NAMES:

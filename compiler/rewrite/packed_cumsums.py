@@ -1,4 +1,4 @@
-"""CUMSUM of packed numbers: one addition after the other, as Eigen's scan has them."""
+"""CUMSUM of packed numbers: sequential additions, in the order of Eigen's scan."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tq_hw.sim.golden.registry import bool_option
 
 __all__ = ["CUMSUMS"]
 
-#: Elements along the axis, for each of which there is an addition.
+#: Most elements along the axis; each needs an addition.
 _MOST_TERMS = 512
 
 
@@ -40,7 +40,7 @@ def _cumsum(packing: Packing, op: Operator) -> Packed:
 
 
 def _term(packing: Packing, op: Operator, part: Packed, like: Tensor, place: tuple[int, int]) -> Packed:
-    """Add the slice that is at a place along an axis."""
+    """Add the slice at an index along an axis."""
     begin, (axis, at) = np.zeros(len(like.shape), np.int32), place
     begin[axis] = at
     inputs = (part.index, *map(packing.graph.add_constant, (begin, np.array(like.shape, np.int32))))

@@ -17,27 +17,27 @@ from tq_hw.sim.golden.signs import least_number
 
 __all__ = ["ELEMENTS", "between", "chosen", "extreme", "fused", "logarithm"]
 
-#: By what a logarithm may be off.
+#: Relative error bound of a logarithm.
 _MORE = 1 + 2.0**-22
-#: Numbers between which an activation keeps them.
+#: Limits of an activation.
 _CLAMPS = {"RELU6": (0.0, 6.0), "RELU_0_TO_1": (0.0, 1.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 
 
 def extreme(packing: Packing, op: Operator, one: Packed, other: Packed, *, least: bool) -> Packed:
-    """Add the smaller or the larger one of two numbers each."""
+    """Add the elementwise maximum of two tensors, or with `least` the minimum."""
     choose = min if least else max
     return packing.add(op, "PACKED_MIN" if least else "PACKED_MAX", (one.index, other.index), packing.graph.output(op),
                        (choose(one.low, other.low), choose(one.high, other.high)))
 
 
 def between(packing: Packing, op: Operator, part: Packed, low: float, high: float) -> Packed:
-    """Add numbers that are kept between two."""
+    """Add a clamp to `low`..`high`."""
     part = extreme(packing, op, part, packing.number(low), least=False)
     return extreme(packing, op, part, packing.number(high), least=True)
 
 
 def _of_two(packing: Packing, op: Operator) -> Packed:
-    # No packed number is infinite: a softmax of JAX takes the maximum with minus infinity, in case a row is empty.
+    # Packed numbers are finite. JAX's softmax takes the maximum with minus infinity, in case a row is empty.
     end, like = np.inf if op.op == "MINIMUM" else -np.inf, packing.graph.output(op)
     for position in (0, 1):
         given, kept = packing.graph.input(op, position).data, packing.graph.input(op, 1 - position)
@@ -48,7 +48,7 @@ def _of_two(packing: Packing, op: Operator) -> Packed:
 
 
 def _of_two_fused(packing: Packing, op: Operator) -> Packed:
-    """ADD, SUB, MUL and DIV, and what is fused into them."""
+    """Add an ADD, SUB, MUL or DIV and its fused activation."""
     name = str_option(op, "fused_activation_function") if "fused_activation_function" in op.options else "NONE"
     if name == "NONE" or (name == "RELU" and op.op != "DIV"):
         return packing.of_two(op)
@@ -56,7 +56,7 @@ def _of_two_fused(packing: Packing, op: Operator) -> Packed:
 
 
 def fused(packing: Packing, op: Operator, made: Packed) -> Packed:
-    """Add the activation that is fused into an operator to what the operator makes."""
+    """Add the fused activation of an operator after its result."""
     name = str_option(op, "fused_activation_function")
     if name == "NONE":
         return made
@@ -83,7 +83,7 @@ def _magnitude(packing: Packing, op: Operator) -> Packed:
 
 
 def _leaky(packing: Packing, op: Operator) -> Packed:
-    """The larger one of a number and a part of it."""
+    """Add LEAKY_RELU: the larger of a number and its product with alpha."""
     alpha = float_option(op, "alpha")
     if not 0 <= alpha <= 1:
         raise UnsupportedError(f"operator {op.index} (LEAKY_RELU) of float32 has alpha {alpha:.3g}, which must be from "
@@ -109,17 +109,17 @@ def _logarithm(packing: Packing, op: Operator) -> Packed:
 
 
 def logarithm(packing: Packing, op: Operator, part: Packed, like: Tensor) -> Packed:
-    """Add natural logarithms of numbers from 1 to 2^23."""
+    """Add the natural logarithm of numbers from 1 to 2^23."""
     if part.low < 1 or part.high >= MOST_LOG:
         raise UnsupportedError(f"operator {op.index} ({op.op}) is the logarithm of numbers between {part.low:.3g} and "
                                f"{part.high:.3g}; it is computed from 1 to 2^23")
-    # A rounding more, as the library's error is a bit more than half of the last bit.
+    # One more rounding, because the library's error is slightly more than half a unit in the last place.
     return packing.add(op, "PACKED_LOG", (part.index,), like, (math.log(part.low) / _MORE,
                                                                    math.log(part.high) * _MORE))
 
 
 def chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one: Packed, other: Packed) -> Packed:
-    """One number where a comparison with a constant holds, and else the other one."""
+    """Add a selection: `one` where a comparison with a constant is true, else `other`."""
     graph, like = packing.graph, packing.graph.output(op)
     name, part, limit = where
     key = packing.add(op, "PACKED_KEY", (part.index,), like, (part.low, part.high))
@@ -131,7 +131,7 @@ def chosen(packing: Packing, op: Operator, where: tuple[str, Packed, float], one
 
 
 def _logistic(packing: Packing, op: Operator) -> Packed:
-    """1 / (1 + e^-x); above a limit 1, below another one e^x."""
+    """Add 1 / (1 + e^-x): 1 above an upper limit, e^x below a lower one."""
     like, part, one = packing.graph.output(op), packing.packed(op.inputs[0]), packing.number(1)
     least, cutoff = float(LEAST), float(CUTOFF)
     middle = between(packing, op, part, least, cutoff)
@@ -155,7 +155,7 @@ def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
 
 
 def _dequantized(packing: Packing, op: Operator) -> Packed:
-    """Numbers of int16; a product of 24 and 16 bits, which the kernel has in double, is rounded once in either."""
+    """Add DEQUANTIZE of int16: a product of 24 and 16 bits, rounded once here and in the kernel, which uses double."""
     source, like = packing.graph.input(op), packing.graph.output(op)
     if source.dtype != "int16" or source.zero_point:
         raise UnsupportedError(f"{label(source)} is {source.dtype} with zero point {source.zero_point}; packed numbers "
@@ -166,7 +166,7 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
 
 
 def _of_bool(packing: Packing, op: Operator) -> Packed:
-    """0 and 1 of what a comparison gives."""
+    """Add the numbers 0 and 1 of a comparison's result."""
     source = packing.graph.input(op)
     if source.dtype != "bool":
         raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to packed numbers is of bool")

@@ -1,9 +1,10 @@
-"""Float32 operators between DEQUANTIZE and QUANTIZE that no pattern took: each computed in float32, packed into int32.
+"""Float32 operators that no pattern replaced: each is computed in float32, with its numbers packed into int32.
 
-That is what LayerNorm, GroupNorm and attention of PyTorch's exports are. Every operator rounds as LiteRT's kernels do,
-in their order. What ends in an output of the model, such as a last SOFTMAX or LOGISTIC, is given to the caller in
-float32: by a table of what is a function of one int8 tensor, else by the packed numbers. Rankings and comparisons are
-of int32 in their order.
+LayerNorm, GroupNorm and attention in PyTorch's exports are computed this way. Every operator rounds as LiteRT's kernels
+do, in their order of operations.
+
+An output of the model, such as a final SOFTMAX or LOGISTIC, is returned in float32: from a table if it is a function of
+one int8 tensor, else unpacked. Rankings and comparisons work on int32 keys that sort like the numbers.
 """
 
 from dataclasses import replace
@@ -31,7 +32,7 @@ _ALL = ROWS | ELEMENTS | GELUS | RESIZES | POOLS | CUMSUMS
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:
-    """Compute in packed numbers what goes from DEQUANTIZE to QUANTIZE, the caller, a ranking or comparison."""
+    """Compute inputs of QUANTIZE, rankings and comparisons, and float32 outputs of the model in packed numbers."""
     graph = Subject(subgraph)
     packing, operators = Packing(graph, _ALL), list[Operator]()
     signs = ZeroSigns(packing)
@@ -66,7 +67,7 @@ def _is_left(graph: Subject, op: Operator, *names: str) -> bool:
 
 
 def _by_keys(packing: Packing, op: Operator) -> Operator:
-    """Return a ranking or comparison of int32 in the order of the numbers, which are equal where the numbers are."""
+    """Return a ranking or comparison of int32 keys, which sort like the numbers and are equal where they are."""
     graph, inputs = packing.graph, list(op.inputs)
     for position in range(1 if op.op in RANKINGS else 2):
         tensor, number = graph.input(op, position), packing.packed(op.inputs[position])
@@ -77,18 +78,18 @@ def _by_keys(packing: Packing, op: Operator) -> Operator:
 
 
 def _given(graph: Subject, op: Operator) -> list[int]:
-    """Return what an operator gives to the caller in float32, where the caller does not make it of integers."""
+    """Return an operator's float32 outputs of the model, except those that the host dequantizes itself."""
     return [index for index in op.outputs if graph.is_output(index) and graph.tensors[index].dtype == "float32"
             and op.op not in ENTRIES]
 
 
 def _instead(graph: Subject, index: int, given: list[int]) -> int:
-    """Return another tensor for one that is given: nothing reads it, unless operators are left that do."""
+    """Return a new tensor for a given one, which only operators that remain in float32 read."""
     return graph.add_tensor(graph.tensors[index]) if index in given else index
 
 
 def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
-    """Add what gives a tensor to the caller; raise `TqError` with the reason if nothing does."""
+    """Add the operators that compute an output of the model; raise `TqError` with the reason if there are none."""
     graph, maker = packing.graph, packing.graph.maker(index)
     assert maker is not None
     island = Island(graph, graph.tensors[index].shape)
@@ -111,7 +112,7 @@ def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
 
 
 def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
-    """Leave out what makes float32, or tensors from number `count` on, that nothing reads."""
+    """Remove operators whose results are unread, if these are float32 or tensors from index `count` on."""
     used, kept = set(subgraph.outputs), list[Operator]()
     for op in reversed(subgraph.operators):
         made = [subgraph.tensors[index] for index in op.outputs]
@@ -123,13 +124,13 @@ def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
 
 
 def check_given(graph: Subject, index: int) -> None:
-    """Raise `TqError` that says why a float32 output of the model is not computed."""
+    """Raise `TqError` with the reason why a float32 output of the model is not computed."""
     packing = Packing(graph, _ALL)
     _give(packing, ZeroSigns(packing), index)
 
 
 def check_packed(graph: Subject, op: Operator) -> None:
-    """Raise `TqError` that says why what a QUANTIZE, ranking or comparison reads is not computed in packed numbers."""
+    """Raise `TqError` with the reason why packed numbers do not compute an input of QUANTIZE, ranking or comparison."""
     packing = Packing(graph, _ALL)
     if op.op == "QUANTIZE":
         packing.codes(op)

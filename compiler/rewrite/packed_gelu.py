@@ -1,8 +1,8 @@
-"""GELU of packed numbers: sums, products and quotients in the order of Eigen's, as `sim/golden/gelu_float.py` has it.
+"""GELU of packed numbers: sums, products and quotients in Eigen's order, which `sim/golden/gelu_float.py` reproduces.
 
-A power of two is looked up by its exponent, in two parts: a product with both is rounded once, where it becomes one of
-the smallest numbers. Packed numbers are divided by positive ones alone, so the tail of erfc is that of the magnitude,
-and the sign is put back after it: a sum, product or quotient of float32 has the same bits for either sign.
+A power of two is looked up by its exponent and applied as two factors; only the last product can be subnormal, so it is
+rounded once. Packed numbers have only positive divisors, so the tail of erfc is computed for the magnitude and the sign
+restored afterwards: float32 sums, products and quotients have the same fraction for either sign.
 """
 
 from collections.abc import Sequence
@@ -38,19 +38,19 @@ from tq_hw.sim.golden.registry import bool_option
 
 __all__ = ["GELUS"]
 
-#: The zero point of codes that are exponents, of -228 to 27.
+#: The zero point of the codes of exponents, which are -228 to 27.
 _ZERO_POINT = 100
-#: The least exponent that is looked up in one: what it scales keeps all of its bits.
+#: The least exponent of the first factor: its product keeps all bits.
 _LEAST_EXPONENT = -100
-#: Less than GELU gives, and what rounding makes its results larger than the number.
+#: A lower bound of GELU, and a bound of its result relative to its argument after rounding.
 _LEAST, _MORE = -0.1701, 1 + 2.0**-20
-#: Between what a number less a multiple of ln 2 is, about half of it.
+#: Bound of the remainder after subtracting a multiple of ln 2: slightly more than half of ln 2.
 _REST = 0.36
 
 
 @dataclass(frozen=True)
 class _Steps:
-    """Float32 operations on tensors of one shape, in the order in which they are called."""
+    """Float32 operations on tensors of one shape, added in the order of the calls."""
 
     packing: Packing
     op: Operator
@@ -81,32 +81,32 @@ class _Steps:
         return chosen(self.packing, self.op, (name, part, limit), one, other)
 
     def polynomial(self, x: Packed, factors: Sequence[float] | Float32) -> Packed:
-        """By Horner's rule, the highest power first."""
+        """Evaluate a polynomial by Horner's rule; `factors` begins with the highest power."""
         total = self.number(factors[0])
         for factor in factors[1:]:
             total = self.add(self.mul(total, x), self.number(factor))
         return total
 
     def table(self, codes: int, values: Float32) -> Packed:
-        """Look numbers up by codes of int8."""
+        """Look up numbers by int8 codes."""
         words = self.packing.graph.add_constant(packed(values))
         return self.packing.add(self.op, "TABLE", (codes, words), self.like,
                                 (float(values.min()), float(values.max())))
 
 
 def _power(steps: _Steps, x: Packed) -> Packed:
-    """e^x of numbers from -121 to -1."""
+    """Compute e^x for x from -121 to -1."""
     about = steps.add(steps.scaled(float(LOG2_E), x), steps.number(0.5))
     graph = steps.packing.graph
     codes = graph.add_tensor(replace(steps.like, dtype="int8", quantization=Quantization((1.0,), (_ZERO_POINT,))))
-    # As of a QUANTIZE of any float32 tensor.
+    # Round to an integer by the thresholds of a QUANTIZE with scale 1.
     rounding = Operator(steps.op.index, "QUANTIZE", steps.op.inputs, (codes,))
     tables, options = code_tables(graph, rounding, EXPONENT, 1)
     steps.packing.new.append(Operator(
         steps.op.index, "PACKED_CODES",
         (about.index, *(graph.add_constant(table.astype(np.int32)) for table in tables)), (codes,), options))
     nearest = UINT8_CODES.view(np.int8).astype(np.int32) - _ZERO_POINT
-    # The whole number below is the nearest one, or 1 less where that is above.
+    # The floor is the nearest integer, less 1 where that is larger than the number.
     whole = steps.table(codes, nearest.astype(np.float32))
     above = steps.sub(whole, about)
     whole = steps.chosen("GREATER", above, 0, steps.sub(whole, steps.number(1)), whole)
@@ -126,7 +126,7 @@ def _power(steps: _Steps, x: Packed) -> Packed:
 
 
 def _tail(steps: _Steps, magnitude: Packed) -> Packed:
-    """Erfc of numbers from 1 to 11."""
+    """Compute erfc for magnitudes from 1 to 11."""
     square = steps.mul(magnitude, magnitude)
     wide = steps.scaled(float(SPLIT), magnitude)
     high = replace(steps.add(steps.sub(magnitude, wide), wide), low=0.0, high=2 * magnitude.high)

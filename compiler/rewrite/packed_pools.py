@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D of packed numbers: all elements of the windows next to each other, in their order."""
+"""AVERAGE_POOL_2D and MAX_POOL_2D of packed numbers: the elements of a window, in order, become an axis to reduce."""
 
 import itertools
 
@@ -14,14 +14,14 @@ from tq_hw.sim.golden.pooling import PoolParams, params
 
 __all__ = ["POOLS"]
 
-#: Elements of a window, each of which is an image in memory.
+#: Most elements of a window; each is a whole image in memory.
 _MOST_TAPS = 256
 _MASKS: dict[str, OptionValue] = {**dict.fromkeys(
     ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"), 0), "offset": False}
 
 
 def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int) -> int:
-    """Return the elements of windows, [element, image, row, column, channel]; those outside the image are `fill`."""
+    """Return the windows' elements, [element, image, row, column, channel]; elements outside the image are `fill`."""
     graph, output = packing.graph, packing.graph.output(op)
     count = p.filter_height * p.filter_width
     if count > _MOST_TAPS:
@@ -46,7 +46,7 @@ def _taps(packing: Packing, op: Operator, p: PoolParams, part: Packed, fill: int
 
 
 def _average(packing: Packing, op: Operator) -> Packed:
-    """Sums from 0 on, divided by how many elements of a window are inside the image."""
+    """Add sums from 0 on, divided by the number of elements inside the image."""
     graph, part, output = packing.graph, packing.packed(op.inputs[0]), packing.graph.output(op)
     p, source = params(op, graph.subgraph), graph.input(op)
     if (p.filter_height, p.filter_width) == source.shape[1:3] and (p.out_height, p.out_width) == (1, 1):

@@ -1,4 +1,4 @@
-"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of packed numbers: pyramids of features whose sums are in float32."""
+"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of packed numbers, for feature pyramids that add in float32."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ from tq_hw.sim.golden.resize import FloatTaps, float_taps, nearest_indices
 
 __all__ = ["RESIZES"]
 
-#: Roundings that are as much as those of weights, which may be 1.5 and -0.5, of their products and sums.
+#: A number of roundings that bounds those of the weights (which may be 1.5 and -0.5), the products and the sums.
 _ROUNDINGS = 31
 
 
@@ -35,7 +35,7 @@ def _moved(packing: Packing, op: Operator, part: Packed, name: str, constants: t
 
 
 def _picked(packing: Packing, op: Operator, part: Packed, like: Tensor, axis: int, places: IntArray) -> Packed:
-    """Rows or columns at constant places."""
+    """Gather rows or columns at constant indices."""
     if np.array_equal(places, np.arange(like.shape[axis])):
         return part
     shape = (*like.shape[:axis], len(places), *like.shape[axis + 1:])
@@ -43,7 +43,7 @@ def _picked(packing: Packing, op: Operator, part: Packed, like: Tensor, axis: in
 
 
 def _repeated(packing: Packing, op: Operator, part: Packed, like: Tensor, scale: tuple[int, int]) -> Packed:
-    """Every pixel so many times, in one move."""
+    """Repeat every pixel `scale` times, in one move."""
     (n, h, w, c), output = like.shape, packing.graph.output(op)
     single, every = (n, h, 1, w, 1, c), (n, h, scale[0], w, scale[1], c)
     for name, shape in (("RESHAPE", single), ("BROADCAST_TO", every), ("RESHAPE", output.shape)):
@@ -64,7 +64,7 @@ def _nearest(packing: Packing, op: Operator) -> Packed:
 
 
 def _weighted(packing: Packing, op: Operator, part: Packed, like: Tensor, weights: Float32) -> Packed | None:
-    """Products with the weights of rows or columns, which have the shape that is spread; None if all are 0."""
+    """Multiply by the weights of rows or columns, in their broadcast shape; None if all are 0."""
     if not weights.any():
         return None
     if (weights == 1).all():
@@ -74,12 +74,12 @@ def _weighted(packing: Packing, op: Operator, part: Packed, like: Tensor, weight
 
 
 def _halves(taps: FloatTaps) -> tuple[tuple[IntArray, Float32], tuple[IntArray, Float32]]:
-    """Places and weights of the first and the second of two neighbours."""
+    """Return indices and weights of the first and of the second neighbour."""
     return (taps.low, np.float32(1) - taps.fraction), (taps.high, taps.fraction)
 
 
 def _bilinear(packing: Packing, op: Operator) -> Packed:
-    """Products by the weight of a row and then that of a column; what is 0 times a finite number is left out."""
+    """Multiply by the row's and then the column's weight; terms with weight 0 are omitted, as numbers are finite."""
     source, output, part = packing.graph.input(op), packing.graph.output(op), packing.packed(op.inputs[0])
     rows, cols = (_halves(float_taps(source.shape[axis], output.shape[axis], *_flags(op))) for axis in (1, 2))
     between = _seen(op, source.name, (source.shape[0], output.shape[1], *source.shape[2:]))

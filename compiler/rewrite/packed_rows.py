@@ -1,4 +1,4 @@
-"""SOFTMAX, LOG_SOFTMAX, BATCH_MATMUL and FULLY_CONNECTED of packed numbers, as attention in float32 has them."""
+"""SOFTMAX, LOG_SOFTMAX, BATCH_MATMUL and FULLY_CONNECTED of packed numbers, for attention in float32."""
 
 import math
 from collections.abc import Sequence
@@ -15,16 +15,16 @@ from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 
 __all__ = ["ROWS"]
 
-#: Products of matrices, each of which lies in memory.
+#: Most products of a matrix multiplication; all of them are in memory.
 _MOST_PRODUCTS = 1 << 22
-#: What stands for minus infinity in a mask: less than scores can make up for, and e^x of it is 0 all the same.
+#: Replaces minus infinity in a mask: scores cannot compensate it, and its e^x is still 0.
 _MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
 
 
 def _masked(packing: Packing, op: Operator) -> Packed | None:
-    """Sums of scores and a constant mask, as causal attention gives them to SOFTMAX; None where there is no mask.
+    """Add scores and a constant mask, such as that of causal attention; None if there is no mask.
 
-    A mask has minus infinity, but not for all of a row.
+    A mask has elements of minus infinity, but not in a whole row.
     """
     graph, maker = packing.graph, packing.graph.maker(op.inputs[0])
     if maker is None or maker.op != "ADD" or str_option(maker, "fused_activation_function") != "NONE":
@@ -35,7 +35,7 @@ def _masked(packing: Packing, op: Operator) -> Packed | None:
             continue
         kept = mask[~np.isneginf(mask)]
         scores = packing.packed(maker.inputs[1 - position])
-        # No number of a mask that has "not a number" is small.
+        # A mask with NaN fails this comparison, too.
         small = (np.abs(np.append(kept, (scores.low, scores.high))) < _MOST_SCORE).all()
         if not small or np.isneginf(np.broadcast_to(mask, like.shape)).all(axis=-1).any():
             return None
@@ -46,7 +46,7 @@ def _masked(packing: Packing, op: Operator) -> Packed | None:
 
 
 def _below_largest(packing: Packing, op: Operator, part: Packed | None = None) -> Packed:
-    """What elements are less than the largest of their row; `part` are the numbers if they are not the input's."""
+    """Subtract the largest element of each row; `part` is used in place of the input's numbers."""
     tensor = packing.graph.input(op)
     part, axis = part or packing.packed(tensor.index), np.array([len(tensor.shape) - 1], np.int32)
     largest = packing.extreme(op, part, axis, tensor, _row(tensor), "REDUCE_MAX", keep_dims=True)
@@ -58,7 +58,7 @@ def _row(tensor: Tensor) -> Tensor:
 
 
 def _powers(packing: Packing, op: Operator, less: Packed) -> tuple[Packed, Packed]:
-    """Return exponentials, and their sums along rows, in order; the largest element adds 1."""
+    """Return exponentials and their sums along rows, in order; a sum is at least 1, from the row's maximum."""
     tensor = packing.graph.input(op)
     powers, axis = packing.power(op, less, tensor), np.array([len(tensor.shape) - 1], np.int32)
     total = packing.summed(op, powers, tensor.shape[-1], axis, _row(tensor), keep_dims=True)
@@ -66,7 +66,7 @@ def _powers(packing: Packing, op: Operator, less: Packed) -> tuple[Packed, Packe
 
 
 def _softmax(packing: Packing, op: Operator) -> Packed:
-    """What is taken off the largest of a row, exponentials of that, their sum in order, quotients."""
+    """Add the differences to a row's maximum, their exponentials, the sum of these in order, and the quotients."""
     beta = np.float32(float_option(op, "beta"))
     if beta <= 0:
         raise UnsupportedError(f"operator {op.index} (SOFTMAX) has beta {beta}, which must be positive")
@@ -79,7 +79,7 @@ def _softmax(packing: Packing, op: Operator) -> Packed:
 
 
 def _log_softmax(packing: Packing, op: Operator) -> Packed:
-    """The same but for the quotients: less the logarithm of the sum."""
+    """Add the same as `_softmax` up to the sum, then subtract the logarithm of the sum."""
     less = _below_largest(packing, op)
     _, total = _powers(packing, op, less)
     logs = logarithm(packing, op, total, _row(packing.graph.input(op)))
@@ -93,13 +93,13 @@ def _moved(packing: Packing, op: Operator, part: Packed, name: str, argument: Se
 
 def _multiplied(packing: Packing, op: Operator, sides: Sequence[tuple[Packed, Sequence[int], int]],
                 output: Tensor) -> Packed:
-    """All products at once, and sums of those of a row and a column, in order.
+    """Add all products, and for each row and column their sum, in order.
 
-    A side is a matrix, or several, their shape, and the axis that both have.
+    A side is a matrix or a batch of matrices, its shape, and the axis that is summed over.
     """
     found = []
     for position, (part, dims, depth) in enumerate(sides):
-        # The depth comes first: it is the first matrix's columns and the second one's rows.
+        # The depth, columns of the first matrix and rows of the second, becomes the first axis.
         order = [depth, *(axis for axis in range(len(dims)) if axis != depth)]
         turned = [dims[axis] for axis in order]
         ones = [1] * (len(output.shape) - len(dims))
@@ -126,7 +126,7 @@ def _product(packing: Packing, op: Operator) -> Packed:
 
 
 def _dense(packing: Packing, op: Operator) -> Packed:
-    """Rows times the rows of a computed matrix, as attention of one head has it; then a bias."""
+    """Multiply rows by the rows of a computed matrix, as in single-head attention, and add a bias."""
     graph, output = packing.graph, packing.graph.output(op)
     units, depth = graph.input(op, 1).shape
     rows = math.prod(graph.input(op).shape) // depth

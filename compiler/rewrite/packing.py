@@ -1,7 +1,7 @@
-"""Float32 tensors as packed numbers (`sim/golden/packed_float.py`), with bounds of what they hold.
+"""Float32 tensors as packed numbers (`sim/golden/packed_float.py`), with bounds.
 
-What is a function of one int8 tensor is a table; other operators are computed in an order of LiteRT's kernels. Bounds
-go along with the numbers: packed ones are finite, a root's are not negative, a divisor's are positive.
+A function of one int8 tensor is a table; other operators are computed in the order of LiteRT's kernels. Each tensor has
+bounds, which prove that packed numbers are finite, arguments of a square root not negative, and divisors positive.
 """
 
 import math
@@ -25,18 +25,18 @@ from tq_hw.sim.golden.registry import Array, bool_option
 
 __all__ = ["Packed", "Packing", "Rows", "plain"]
 
-#: Moves that look at numbers, and those that int32 has not.
+#: Moves that compare numbers, or that do not exist for int32.
 _NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 _BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV": "PACKED_DIV"}
-#: e^x is 0 below minus this.
+#: e^x is 0 for x below minus this.
 _MOST_BELOW = 200.0
 
 
 @dataclass(frozen=True)
 class Packed:
-    """A tensor of packed numbers, and between what they lie."""
+    """A tensor of packed numbers and their bounds."""
 
     index: int
     low: float
@@ -44,12 +44,12 @@ class Packed:
 
 
 class Packing:
-    """Packed numbers of float32 tensors, as far as they are wanted.
+    """Packed numbers of float32 tensors, computed on demand.
 
     Attributes
     ----------
-    rows : what makes results of more operators, by name
-    new : operators that make the numbers
+    rows : functions that compute further operators, by name
+    new : the operators that compute the numbers
     """
 
     def __init__(self, graph: Subject, rows: "Mapping[str, Rows]"):
@@ -58,7 +58,7 @@ class Packing:
         self._known: dict[int, Packed] = {}
 
     def codes(self, op: Operator) -> None:
-        """Add what gives the output of the QUANTIZE `op`; raise `TqError` with the reason if nothing does."""
+        """Add operators that compute the output of the QUANTIZE `op`; raise `TqError` with the reason if none do."""
         target = self.graph.output(op)
         if target.dtype not in ("int8", "int16"):
             raise UnsupportedError(f"{label(target)} is {target.dtype}, packed numbers become int8 or int16")
@@ -80,7 +80,7 @@ class Packing:
         return self.binary(plain(op), "DIV", source, self.number(target.scale), self.graph.input(op))
 
     def number(self, value: float) -> Packed:
-        """Return a number as a constant."""
+        """Return a constant."""
         single = np.array(value, np.float32)
         return Packed(self.graph.add_constant(packed(single)), float(single), float(single))
 
@@ -144,12 +144,12 @@ class Packing:
         return Packed(made, low, high)
 
     def of_two(self, op: Operator) -> Packed:
-        """Add numbers of ADD, SUB, MUL and DIV; a part of a vector is at most its length, a deviation a part of all."""
+        """Add ADD, SUB, MUL or DIV, with the bounds of normalized vectors where they apply (`bounds.py`)."""
         one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
         made, most = self.binary(op, op.op, one, other, self.graph.output(op)), share_of_length(self.graph, op)
         apart = deviations(self.graph, op)
         if apart is not None:
-            # Both have been rounded before.
+            # Both operands were rounded before.
             most = apart + 2**-20 * max(-one.low, one.high, -other.low, other.high)
             return replace(made, low=max(made.low, -most), high=min(made.high, most))
         is_long = other.low >= LEAST_LENGTH if op.op == "DIV" else max(one.high, other.high) <= 1 / LEAST_LENGTH
@@ -158,7 +158,7 @@ class Packing:
         return replace(made, low=max(made.low, -most), high=min(made.high, most))
 
     def binary(self, op: Operator, name: str, one: Packed, other: Packed, like: Tensor) -> Packed:
-        """Add an operation of two numbers each, with RELU after it but for DIV."""
+        """Add an elementwise operation of two tensors, and its RELU unless it is DIV."""
         relu = op.options.get("fused_activation_function") == "RELU"
         if name == "DIV" and other.low <= 0:
             raise UnsupportedError(f"operator {op.index} (DIV) divides by {label(self.graph.input(op, 1))}, which may "
@@ -186,7 +186,7 @@ class Packing:
         return self.binary(plain(op), "DIV", total, self.number(count), tensor)
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:
-        """Add sums of `count` numbers over axes, one after the other."""
+        """Add sequential sums of `count` numbers over axes."""
         bounds = widened(count * part.low, count * part.high, count)
         return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
                         {"keep_dims": keep_dims})
@@ -213,12 +213,12 @@ class Packing:
         if part.high > MOST_POWER:
             raise UnsupportedError(f"operator {op.index} ({op.op}) is e^x of what may be {part.high:.3g}, more than "
                                    f"{MOST_POWER}")
-        # A rounding more, as the library's error is a bit more than half of the last bit.
+        # One more rounding, because the library's error is slightly more than half a unit in the last place.
         bounds = widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
         return self.add(op, "PACKED_EXP", (part.index,), like, bounds)
 
     def positive(self, op: Operator, part: Packed, like: Tensor) -> Packed:
-        """Add RELU: a negative number is a negative int32."""
+        """Add RELU, as a maximum of int32: negative numbers are negative int32."""
         zero = self.graph.add_constant(np.zeros((), np.int32))
         return self.add(op, "MAXIMUM", (part.index, zero), like, (max(part.low, 0), max(part.high, 0)))
 
@@ -241,12 +241,12 @@ class Packing:
         return self._known[index]
 
 
-#: What makes the result of an operator.
+#: A function that computes the result of an operator.
 Rows = Callable[[Packing, Operator], Packed]
 
 
 def plain(op: Operator) -> Operator:
-    """Return an operator without options, so that a step of it has no activation."""
+    """Return an operator without options, so that its steps have no activation."""
     return replace(op, options={})
 
 

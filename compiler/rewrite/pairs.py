@@ -1,10 +1,12 @@
-"""Float32 islands of two int8 tensors, as fixed point that equals LiteRT's float kernels for all 65,536 pairs of codes.
+"""Float32 islands of two int8 tensors in fixed point, equal to LiteRT's float kernels for all 65,536 pairs of codes.
 
-What the island gives for each pair is computed with those kernels. A sum or difference of a function of each tensor
-becomes two tables of int32 that are added and shifted: an output code begins at a multiple of a power of two. Where
-float32 rounds to the other side of such a place than the tables' sum, entries are moved until all pairs are right.
-Products are those of the codes, with a multiplier; maxima and minima are those of the results. What does not come out
-equal is refused: there is no tolerance.
+LiteRT's arithmetic gives the expected code of each pair. An island is refused unless all pairs are equal; there is no
+tolerance.
+
+- A sum or difference of functions of the two tensors becomes two int32 tables, whose entries are added and shifted.
+  Where float32 rounds to the other side of a code's threshold, entries are adjusted until all pairs are right.
+- A product becomes the product of the codes, with a multiplier.
+- A maximum or minimum becomes that of the resulting codes.
 """
 
 import math
@@ -26,17 +28,17 @@ __all__ = ["Pair", "find_pair"]
 
 _RELUS = ("RELU", "RELU6", "RELU_N1_TO_1", "RELU_0_TO_1")
 _NODES = {"ADD": "ADD", "SUB": "ADD", "MUL": "MUL", "MAXIMUM": "MAX", "MINIMUM": "MIN"}
-#: Bits of a sum or product, less its sign.
+#: Bits of a sum or product, without its sign.
 _BITS = 30
-#: Rounds in which entries are moved, and wrong pairs that are given up: sums that meet halves exactly have thousands.
+#: Most rounds of adjusting entries, and most wrong pairs that are worth it: sums with exact ties have thousands.
 _ROUNDS, _MOST_WRONG = 64, 400
-#: How far a product's multiplier is looked for: in steps of its last bit.
+#: Offsets from a product's multiplier that are tried, in units of its last bit.
 _STEPS = [0, *(sign << power for power in range(12) for sign in (1, -1))]
 
 
 @dataclass(frozen=True)
 class Pair:
-    """What takes the island's place: the sources, a table of each by unsigned code, and PAIR's options."""
+    """The replacement of an island: its sources, a table of each by unsigned code, and the options of PAIR."""
 
     sources: tuple[Tensor, Tensor]
     tables: tuple[IntArray, IntArray]
@@ -45,11 +47,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class _Node:
-    """The operator that joins both tensors.
+    """The operator that joins the two tensors.
 
     Members
     -------
-    factor, offset : what becomes of its result before it is quantized, clamps aside
+    factor, offset : applied to its result before it is quantized, apart from clamps
     """
 
     op: Operator
@@ -58,7 +60,7 @@ class _Node:
 
 
 def find_pair(graph: Subject, op: Operator) -> Pair:
-    """Return what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
+    """Return the pair that gives the output of the QUANTIZE `op`; raise `UnsupportedError` if there is none."""
     target = graph.output(op)
     island = Island(graph, target.shape, most=2)
     expected = KERNELS["QUANTIZE"](op, graph.subgraph, [island.values(op.inputs[0])])[0].astype(np.int64)
@@ -91,7 +93,7 @@ def find_pair(graph: Subject, op: Operator) -> Pair:
 
 
 def _find_node(island: Island, index: int) -> _Node:
-    """Return the operator that joins both tensors, looking through clamps and constants after it."""
+    """Return the operator that joins the two tensors; clamps and constants may follow it."""
     maker = island.graph.maker(index)
     assert maker is not None
     sizes = [island.values(each) for each in maker.inputs]
@@ -117,10 +119,10 @@ def _find_node(island: Island, index: int) -> _Node:
 
 
 def _parts(island: Island, op: Operator) -> tuple[Array, Array]:
-    """Return what comes of the first source and what of the second; the operator's order has to be the same."""
+    """Return the operands that are functions of the first and of the second source, in this order."""
     one, other = (island.values(index) for index in op.inputs)
     if one.shape == (1, 256) and op.op == "SUB":
-        # The first tensor is what is taken away.
+        # The first source is the subtrahend.
         return -other, -one
     return (one, other) if one.shape[1] == 1 else (other, one)
 
@@ -159,19 +161,19 @@ def _sum(node: _Node, one: Array, other: Array, target: Tensor, expected: IntArr
 
 
 def _least(code: int, bits: int) -> int:
-    """Return the least number that a right shift, rounding halves away from zero, makes `code` of."""
+    """Return the least number that a right shift, rounding ties away from zero, turns into `code`."""
     half = 1 << (bits - 1)
     return (code << bits) - half if code > 0 else ((code - 1) << bits) + half + 1
 
 
 def _whole(values: Array) -> tuple[IntArray, float]:
-    """Return integers below 2^15 that are in the relation of the values, and the value of 1."""
+    """Return integers below 2^15 in proportion to the values, and the value of 1."""
     flat = values.reshape(-1).astype(np.float64)
     steps = np.abs(np.diff(np.unique(np.append(flat, 0.0))))
     most = float(np.abs(flat).max())
     if not most:
         raise UnsupportedError("a factor of its product is always 0")
-    # The step is as rough as float32 is at the largest value; its multiple there is a whole number.
+    # The step has the rounding error of float32 at the largest value; that value must be an integer multiple.
     unit = most / round(most / float(steps.min()))
     numbers = np.round(flat / unit)
     if np.abs(numbers).max() >= 1 << 15 or np.abs(flat / unit - numbers).max() > 1e-3:

@@ -1,6 +1,7 @@
-"""Between what some channels of a float32 tensor lie, where less is known of all: the sum that attention divides by.
+"""Bounds of some channels of a float32 tensor that are tighter than those of the whole tensor.
 
-Linear attention appends a channel of ones to its values: its products are sums of weights, which are not negative.
+They are needed for the divisor of linear attention, which appends a channel of ones to its values: the products of that
+channel are sums of weights, which are not negative.
 """
 
 from collections.abc import Callable
@@ -17,9 +18,9 @@ Bounds = tuple[float, float]
 
 
 def part_bounds(graph: Subject, op: Operator, known: Callable[[int], Bounds]) -> Bounds | None:
-    """Return between what a SLICE of channels lies, None where it is another one, or no more is known than of all.
+    """Return the bounds of a SLICE of channels; None for other slices, or if only the whole tensor's are known.
 
-    `known` gives bounds of whole tensors.
+    `known` gives the bounds of whole tensors.
     """
     begin, size = graph.constant(op, 1), graph.constant(op, 2)
     if op.op != "SLICE" or begin is None or size is None or not begin.size:
@@ -50,7 +51,7 @@ def _of_channels(graph: Subject, index: int, first: int, count: int, known: Call
 
 
 def _added(graph: Subject, index: int, first: int, count: int) -> Bounds | None:
-    """Return the least and the largest of channels that are constants, added by a PADV2 or CONCATENATION."""
+    """Return the least and the largest element of constant channels added by a PADV2 or CONCATENATION."""
     maker, tensor = graph.maker(index), graph.tensors[index]
     if maker is None:
         return None

@@ -1,8 +1,8 @@
-"""ARG_MAX and ARG_MIN of float32 numbers that come of codes: of integers that are in the same order.
+"""ARG_MAX and ARG_MIN of float32 functions of codes, as rankings of integers in the same order.
 
-Each number becomes its place among all that there can be, for all codes, by a table in front of what moves the numbers:
-int8 where there are 256 of them, else int32. Equal numbers have equal places, so that the first of them is found as in
-float32. Numbers that rise with the code need no table, and those that fall need the other extreme.
+A table before the moves replaces each number by its rank among all possible numbers: int8 for at most 256 numbers, else
+int32. Equal numbers have equal ranks, so the first of them is found, as in float32. A rising function of the code needs
+no table; a falling one needs the opposite extreme.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from tq_hw.sim.golden.registry import Array
 __all__ = ["RANKED", "check_ranking"]
 
 _OTHER = {"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}
-#: Moves of bytes alone.
+#: Moves that exist only for bytes.
 _OF_BYTES = ("RESIZE_NEAREST_NEIGHBOR",)
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
@@ -30,24 +30,24 @@ _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 
 @dataclass(frozen=True)
 class _Leaf:
-    """Numbers that are moved: a function of a tensor of codes, by unsigned code, or a constant."""
+    """Numbers before the moves: a function of a tensor of codes, by unsigned code, or a constant."""
 
     source: Tensor | None
     values: Float32
 
 
 class _Ranking:
-    """Numbers that a tensor of float32 can hold, and int8 tensors of their places.
+    """The possible numbers of a float32 tensor, and tensors of their ranks.
 
     Attributes
     ----------
     leaves : by tensor
-    numbers : all of them, rising
+    numbers : all possible numbers, ascending
     """
 
     def __init__(self, graph: Subject, index: int):
         self._graph = graph
-        #: Producers come first.
+        #: Moves in order, producers first.
         self._moves, self._seen = list[Operator](), set[int]()
         self.leaves: dict[int, _Leaf] = {}
         self._collect(index)
@@ -85,11 +85,11 @@ class _Ranking:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no move is left that will be one of codes."""
+        """Whether no move remains that another pattern will turn into a move of codes."""
         return not any(dequantized(self._graph, move) for move in self._moves)
 
     def places(self, index: int, at: int, made: list[Operator]) -> int:
-        """Add to `made` what gives a tensor of the places, and return it; `at` is the new operators' index."""
+        """Add operators that compute a tensor of ranks to `made`, and return the tensor; `at` is their index."""
         if not self._is_byte and any(move.op in _OF_BYTES for move in self._moves):
             raise UnsupportedError(f"{label(self._graph.tensors[index])} can be {len(self.numbers)} different numbers, "
                                    "more than a byte tells apart, and is interpolated")
@@ -109,7 +109,7 @@ class _Ranking:
 
     @property
     def _kind(self) -> Quantization | None:
-        """What says that a move adds the place of 0; of int32 it is 0."""
+        """The quantization that makes a move add the rank of 0; for int32 that is 0."""
         return Quantization((1.0,), (int(self._ranks(np.zeros(1, np.float32))[0]),)) if self._is_byte else None
 
     def _tensor(self, index: int) -> int:
@@ -141,7 +141,7 @@ def _cast(at: int, source: int, target: int) -> Operator:
 
 
 def _replaced(graph: Subject, op: Operator) -> list[Operator]:
-    """Return what takes the place of a ranking of float32; raise `TqError` with the reason if nothing does."""
+    """Return the operators that replace a ranking of float32; raise `TqError` with the reason if there are none."""
     ranking = _Ranking(graph, op.inputs[0])
     leaf = ranking.leaves.get(op.inputs[0])
     made: list[Operator] = []
@@ -159,7 +159,7 @@ def _replaced(graph: Subject, op: Operator) -> list[Operator]:
 
 @pattern(*RANKINGS)
 def float_ranking(graph: Subject, op: Operator) -> Rewrite | None:
-    """The place of the largest or smallest float32 number between codes is one of bytes."""
+    """Replace ARG_MAX or ARG_MIN of float32 functions of codes by one of integers."""
     if graph.input(op).dtype != "float32":
         return None
     try:
@@ -169,9 +169,9 @@ def float_ranking(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def check_ranking(graph: Subject, op: Operator) -> None:
-    """Raise `UnsupportedError` that says why a ranking of float32 is left."""
+    """Raise `UnsupportedError` with the reason why a ranking of float32 was not replaced."""
     _replaced(graph, op)
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 RANKED = (float_ranking,)

@@ -1,4 +1,4 @@
-"""Why an operator is not taken: what the patterns left in float32, and what there is nothing for."""
+"""Reasons why an operator is not supported: it remains in float32 after all patterns, or has no implementation."""
 
 from collections.abc import Container
 
@@ -18,7 +18,7 @@ from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPER
 
 __all__ = ["check_floats", "refuse_unknown"]
 
-#: What is said of operators that are taken in no way, or in few.
+#: Reasons for operators that are supported in few cases or not at all.
 _WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
         **{name: f"{name} is taken of int32, or of float32 between codes, by constant segments" for name in SEGMENTS},
         "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
@@ -29,7 +29,7 @@ _WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and
 
 
 def check_floats(subgraph: Subgraph) -> None:
-    """Raise `UnsupportedError` naming the first operator that computes in float32 what the patterns left."""
+    """Raise `UnsupportedError` naming the first operator that still computes in float32 after all patterns."""
     graph = Subject(subgraph)
     for op in subgraph.operators:
         for position, index in enumerate(op.inputs):
@@ -46,15 +46,15 @@ def check_floats(subgraph: Subgraph) -> None:
                     offer="; `tq-hw compile --partition` leaves others to LiteRT on the host")
 
 
-#: Why operators that have a pattern of their own are left.
+#: Reasons for operators with their own pattern.
 _OWN = {"ADD_N": " (its tensors have different shapes)",
         "ASSIGN_VARIABLE": " (what is in the variable first, or assigned to it, is not all codes of one scale)"}
-#: What says why an operator is left, by its name.
+#: Functions that raise the reason, by operator name.
 _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
 
 
 def _reason(graph: Subject, op: Operator) -> str:
-    """Say why what an operator makes is no table, or why a comparison or ranking is none of integers."""
+    """Return why an operator's result is not a table, or why a comparison or ranking is not one of integers."""
     if op.op in _OWN:
         return _OWN[op.op]
     if op.op not in (*FLOAT_OPERATORS, *FLOAT_RESIZES, *MOVES, *_CHECKS) or not op.outputs:
@@ -81,7 +81,7 @@ def _reason(graph: Subject, op: Operator) -> str:
 
 
 def _reason_of_all(graph: Subject, op: Operator) -> str:
-    """Say why what an operator begins is not computed operator by operator, up to codes or the caller."""
+    """Return why the operators from this one up to codes or an output are not computed one by one."""
     reached = set(op.outputs)
     for each in graph.subgraph.operators:
         if each.op in ("QUANTIZE", *_CHECKS) and reached & set(each.inputs):
@@ -102,7 +102,7 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
 
 
 def _why_no_sum(graph: Subject, op: Operator) -> str:
-    """Say why what an interpolation is part of is no sum of float32, "" where none is in it."""
+    """Return why an island with an interpolation is not a float32 sum, "" if it has none."""
     todo, found = [op.inputs[0]], False
     while todo:
         maker = graph.maker(todo.pop())
@@ -117,7 +117,7 @@ def _why_no_sum(graph: Subject, op: Operator) -> str:
 
 
 def _why_not_packed(graph: Subject, op: Operator) -> str:
-    """Say why what is quantized is not computed operator by operator, "" where it comes of one tensor."""
+    """Return why the input of a QUANTIZE is not computed operator by operator, "" if it depends on one tensor."""
     try:
         Island(graph, graph.output(op).shape).values(op.inputs[0])
         return ""
@@ -131,7 +131,7 @@ def _why_not_packed(graph: Subject, op: Operator) -> str:
 
 
 def _why_no_pair(graph: Subject, op: Operator) -> str:
-    """Say why what comes of two tensors or more is no table of two, "" where it comes of one."""
+    """Return why a function of two or more tensors is not a table of two, "" if it depends on one."""
     island = Island(graph, graph.output(op).shape, most=2, numbered=varying(graph, op.inputs[0]))
     try:
         island.values(op.inputs[0])
@@ -145,7 +145,7 @@ def _why_no_pair(graph: Subject, op: Operator) -> str:
 
 
 def refuse_unknown(subgraph: Subgraph, known: Container[str]) -> None:
-    """Name all operators that are not `known`, how often each occurs, and where first."""
+    """Raise an error that lists all operators that are not `known`, with their count and first occurrence."""
     places: dict[str, list[Operator]] = {}
     for op in subgraph.operators:
         if op.op not in known:
@@ -159,7 +159,7 @@ def refuse_unknown(subgraph: Subgraph, known: Container[str]) -> None:
 
 
 def _why_left(subgraph: Subgraph, op: Operator) -> str:
-    """Return why an operator is not taken, behind a semicolon; "" where there is nothing to say."""
+    """Return the reason why an operator is not supported, after a semicolon; "" if there is none."""
     if op.op in _WHY_LEFT:
         return f"; {_WHY_LEFT[op.op]}"
     if op.op not in FLOAT_OPERATORS:

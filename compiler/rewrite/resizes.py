@@ -1,7 +1,7 @@
-"""RESIZE_BILINEAR of float32 between codes: what its four products can be.
+"""RESIZE_BILINEAR of float32 functions of codes: the range of its four products.
 
-LiteRT multiplies each of four pixels by a weight of its row and one of its column, and adds the products in float32.
-For all places with the same two fractions such a product is a function of the pixel's code.
+LiteRT multiplies each of four pixels by a row weight and a column weight, and adds the products in float32. For all
+output pixels with the same two fractions, each product is a function of the input pixel's code.
 """
 
 import numpy as np
@@ -15,14 +15,14 @@ from tq_hw.sim.golden.resize import float_taps
 
 __all__ = ["resize_terms"]
 
-#: Different fractions of rows and columns together: each is layers of its own.
+#: Most distinct pairs of a row and a column fraction; each pair has its own layers.
 _MOST_FRACTIONS = 160
 
 
 def resize_terms(graph: Subject, op: Operator, values: Float32) -> Float32:
-    """Return the smallest and largest products of `values`; raise `UnsupportedError` where there are too many weights.
+    """Return products of `values` with the smallest and largest weights; raise `UnsupportedError` for too many weights.
 
-    Products with other weights lie between them, as float32 keeps the order of products.
+    Products with other weights lie between these, because float32 rounding is monotonic.
     """
     before, after = graph.input(op).shape, graph.output(op).shape
     flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
@@ -40,6 +40,6 @@ def resize_terms(graph: Subject, op: Operator, values: Float32) -> Float32:
 
 
 def _ends(fractions: Float32) -> tuple[np.float32, np.float32]:
-    """Return the smallest and largest magnitude of weights that are not 0."""
+    """Return the smallest and the largest magnitude of nonzero weights."""
     weights = np.abs(np.concatenate([np.float32(1) - fractions, fractions]))
     return weights[weights > 0].min(), weights.max()

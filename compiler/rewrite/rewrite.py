@@ -1,7 +1,7 @@
 """Rewrites of operators before they become layers: the same integers from fewer or cheaper operators.
 
-A pattern is a function of a `Subject` and the operator that a group ends with. It returns a `Rewrite`, the operators
-that go and those that come, or None. The library is in `library.py`; users bring files of their own (`own.py`).
+A pattern is a function of a `Subject` and the last operator of a group. It returns a `Rewrite`, the removed and the new
+operators, or None. The patterns are in `library.py` and in users' files (`own.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,18 +16,18 @@ from tq_hw.sim.golden.run import run
 
 __all__ = ["ADDED_WEIGHTS", "Pattern", "Rewrite", "Subject", "changed", "check_rewrite", "pattern", "rewrite"]
 
-#: Passes over all operators; a library that needs more of them goes in a circle.
+#: Most passes over all operators; patterns that need more undo each other.
 _PASSES = 64
-#: Option of a CONV_2D that a pattern made: how many of its weights the model does not have, for reports of work.
+#: Option of a CONV_2D that a pattern made: the number of its weights that are not in the model, for reports of work.
 ADDED_WEIGHTS = "added_weights"
 
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What a pattern wants: the operators that go, and those that take their place in order of execution.
+    """The result of a pattern: the removed operators, and those that replace them in order of execution.
 
-    The new operators write every output of the old ones that others need. `same` names a tensor, by the index of an
-    old output, that has the bytes of another tensor already.
+    The new operators write every output of the old ones that is still needed. `same` maps the index of an old output to
+    another tensor that already has the same bytes.
     """
 
     old: Sequence[Operator]
@@ -58,32 +58,32 @@ class Subject:
 
     @property
     def subgraph(self) -> Subgraph:
-        """The subgraph as it is now."""
+        """The current subgraph."""
         return replace(self._subgraph, tensors=tuple(self.tensors), operators=tuple(self._operators))
 
     def input(self, op: Operator, position: int = 0) -> Tensor:
-        """Record of an input that is present."""
+        """Return the record of an input, which must be present."""
         return self.tensors[op.inputs[position]]
 
     def output(self, op: Operator) -> Tensor:
-        """Record of the first output."""
+        """Return the record of the first output."""
         return self.tensors[op.outputs[0]]
 
     def constant(self, op: Operator, position: int) -> Array | None:
-        """Contents of an input, None if it is absent or computed."""
+        """Return the contents of an input, None if it is absent or computed."""
         if position >= len(op.inputs) or op.inputs[position] < 0:
             return None
         return self.input(op, position).data
 
     def producer(self, op: Operator, position: int = 0) -> Operator | None:
-        """Operator that makes an input for this one alone; None if there is none or others need the tensor too."""
+        """Return the operator that computes an input; None if there is none or others need the tensor, too."""
         if position >= len(op.inputs) or self._uses.get(op.inputs[position]) != 1:
             return None
         found = self._producers.get(op.inputs[position])
         return found if found is not None and len(found.outputs) == 1 else None
 
     def maker(self, tensor: int) -> Operator | None:
-        """Operator that makes a tensor, whoever needs it; None for an input or a constant."""
+        """Return the operator that computes a tensor; None for an input or a constant."""
         return self._producers.get(tensor)
 
     def is_used(self, tensor: int) -> bool:
@@ -91,11 +91,11 @@ class Subject:
         return self._uses.get(tensor, 0) > 0
 
     def is_output(self, tensor: int) -> bool:
-        """Whether the model gives the tensor to its caller."""
+        """Whether a tensor is an output of the model."""
         return tensor in self._subgraph.outputs
 
     def add_tensor(self, like: Tensor, shape: Sequence[int] | None = None) -> int:
-        """Add a tensor with the type and quantization of another one; return its index."""
+        """Add a tensor with the type and quantization of `like`; return its index."""
         index = len(self.tensors)
         self.tensors.append(replace(like, index=index, name=f"{like.name} ({index})", data=None,
                                     shape=like.shape if shape is None else tuple(int(size) for size in shape)))
@@ -108,7 +108,7 @@ class Subject:
         return index
 
     def _count(self, found: Rewrite) -> None:
-        """Know at once who reads what after a rewrite: other patterns ask in the same pass."""
+        """Update the reader counts after a rewrite: other patterns use them in the same pass."""
         for sign, operators in ((-1, found.old), (1, found.new)):
             for op in operators:
                 for index in op.inputs:
@@ -118,7 +118,7 @@ class Subject:
             self._uses[other] = self._uses.get(other, 0) + self._uses.get(old, 0)
 
     def apply(self, patterns: Sequence["Pattern"]) -> set[str]:
-        """Go over the operators once, from the last to the first; return the names of the patterns that fitted."""
+        """Visit the operators once, from last to first; return the names of the patterns that matched."""
         by_name: dict[str, list[Pattern]] = {}
         for each in patterns:
             for name in each.ends_with:
@@ -148,7 +148,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Pattern:
-    """A pattern by the names of the operators that it may end with."""
+    """A pattern and the names of the operators that it can end with."""
 
     ends_with: tuple[str, ...]
     function: Callable[[Subject, Operator], Rewrite | None]
@@ -160,7 +160,7 @@ class Pattern:
 
 
 def pattern(*ends_with: str) -> Callable[[Callable[[Subject, Operator], Rewrite | None]], Pattern]:
-    """Make a pattern of the decorated function, which is called with each operator of one of the names."""
+    """Turn the decorated function into a pattern; it is called with each operator of one of the names."""
     def make(function: Callable[[Subject, Operator], Rewrite | None]) -> Pattern:
         return Pattern(ends_with, function)
     return make
@@ -168,16 +168,16 @@ def pattern(*ends_with: str) -> Callable[[Callable[[Subject, Operator], Rewrite 
 
 def changed(op: Operator, *, inputs: Sequence[int] | None = None, outputs: Sequence[int] | None = None,
             options: Mapping[str, OptionValue] | None = None, **named: OptionValue) -> Operator:
-    """Return an operator with other tensors or options; options come by name, in `options`, or both."""
+    """Return an operator with other tensors or options; options are keywords, in `options`, or both."""
     return replace(op, inputs=tuple(op.inputs if inputs is None else inputs),
                    outputs=tuple(op.outputs if outputs is None else outputs),
                    options={**op.options, **(options or {}), **named})
 
 
 def rewrite(subgraph: Subgraph, patterns: Sequence[Pattern]) -> Subgraph:
-    """Apply patterns until none fits any more.
+    """Apply patterns until none matches.
 
-    Raises OptionError if they never come to an end.
+    Raises OptionError if they do not terminate.
     """
     subject, late = Subject(subgraph), set[str]()
     for number in range(_PASSES):
@@ -190,9 +190,9 @@ def rewrite(subgraph: Subgraph, patterns: Sequence[Pattern]) -> Subgraph:
 
 
 def check_rewrite(model: Model, subgraph: Subgraph, sets: int = 2) -> None:
-    """Hold a rewritten main subgraph against the model on random inputs, with the golden model.
+    """Compare a rewritten main subgraph with the model on random inputs, in the golden model.
 
-    Raises OptionError naming the output that differs, or what the golden model says of an operator.
+    Raises OptionError with the name of an output that differs, or with the golden model's error about an operator.
     """
     other = Model(model.name, (subgraph, *model.subgraphs[1:]))
     for seed in range(sets):
@@ -213,6 +213,6 @@ def _random(tensor: Tensor, rng: np.random.Generator) -> Array:
     dtype = np.dtype(tensor.dtype)
     if dtype.kind == "f":
         return rng.normal(0, 4, tensor.shape).astype(dtype)
-    # int32 and int64 are indices as a rule: the first two rows exist.
+    # int32 and int64 inputs are usually indices: 0 and 1 exist in most tables.
     low, high = (0, 1) if dtype.itemsize > 2 or dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
     return rng.integers(low, high, tensor.shape, endpoint=True).astype(dtype)

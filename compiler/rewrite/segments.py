@@ -1,9 +1,10 @@
-"""What slices at constant places add up to: SCATTER_ND whose indices repeat, segments, SCATTER_ND of float32.
+"""Reductions of slices at constant indices: SCATTER_ND with repeated indices, segments, SCATTER_ND of float32.
 
-For each place of the result GATHER takes the slices that meet there, in their order, and after them rows of nothing,
-or, where the largest or least is looked for, the last one again; a reduction over these does what the kernel does,
-which begins with nothing, too. Codes of a SCATTER_ND are added as they are, whatever their zero point, and wrap: the
-last byte of a sum of int32.
+For each index of the result, GATHER takes its slices in order, padded with rows of the neutral element, or for a
+maximum or minimum with the last slice again. A reduction over these rows gives the kernel's result, which also starts
+from the neutral element.
+
+SCATTER_ND adds codes directly, without their zero point, and wraps: the result is the low byte of an int32 sum.
 """
 
 import math
@@ -19,17 +20,17 @@ from tq_hw.sim.golden.segments import NOTHING
 
 __all__ = ["BY_PLACE"]
 
-#: Reductions that do what a kernel does, by its operator.
+#: The reduction that is equal to a kernel, by operator.
 _REDUCTIONS = {"SEGMENT_SUM": "SUM", "UNSORTED_SEGMENT_SUM": "SUM", "UNSORTED_SEGMENT_MAX": "REDUCE_MAX",
                "UNSORTED_SEGMENT_MIN": "REDUCE_MIN"}
-#: Types of codes that are added in int32.
+#: Types whose codes are added in int32.
 _NARROW = ("int8", "uint8", "int16")
 
 
 def _meeting(places: Array, count: int, again: bool) -> Array:
-    """Return which slices meet at each of `count` places, in their order, one row each.
+    """Return for each of `count` indices of the result a row of its slices' numbers, in order.
 
-    Where none is left there is the last one `again`, else a number after all of them.
+    Shorter rows are padded: with their last slice if `again`, else with the number after the last slice.
     """
     found: list[list[int]] = [[] for _ in range(count)]
     for number, place in enumerate(places.tolist()):
@@ -41,7 +42,7 @@ def _meeting(places: Array, count: int, again: bool) -> Array:
 
 
 class _Meeting:
-    """Slices of an input of `op`, as rows, and which of them meet at each place of its output."""
+    """Slices of an input of `op`, as rows, and those that each index of its output reduces."""
 
     def __init__(self, graph: Subject, op: Operator, position: int, places: Array, nothing: float,
                  again: bool = False) -> None:
@@ -53,7 +54,7 @@ class _Meeting:
         self._nothing = nothing
 
     def gathered(self) -> int:
-        """Add what takes the slices; return the tensor: place, number of the slice there, elements."""
+        """Add the operators that gather the slices; return the tensor [index, slice, element]."""
         steps, source, graph = self.steps, self.source, self.steps.graph
         shape = (self._count, self._size)
         table = steps.add("RESHAPE", (source.index, graph.add_constant(np.array(shape, np.int32))), source, shape)
@@ -65,13 +66,13 @@ class _Meeting:
                          {"axis": 0, "batch_dims": 0})
 
     def reduced(self, name: str, index: int, like: Tensor) -> int:
-        """Add a reduction over the slices of each place."""
+        """Add a reduction over the slices of each index."""
         axis = self.steps.graph.add_constant(np.array([1], np.int32))
         return self.steps.add(name, (index, axis), like, (len(self._rows), self._size), {"keep_dims": False})
 
     @property
     def repeats(self) -> bool:
-        """Whether slices meet."""
+        """Whether an index has more than one slice."""
         return bool(self._rows.shape[1] > 1)
 
     def rewrite(self, op: Operator, index: int) -> Rewrite:
@@ -84,7 +85,7 @@ class _Meeting:
 
 @pattern("SCATTER_ND")
 def scatter_by_gather(graph: Subject, op: Operator) -> Rewrite | None:
-    """Codes that meet at an index are added in int32; float32 is taken from where it was, or is 0."""
+    """Replace SCATTER_ND: codes with the same index are added in int32; float32 slices are gathered, or are 0."""
     indices, updates, target = graph.constant(op, 0), graph.input(op, 1), graph.output(op)
     if indices is None or graph.constant(op, 2) is None or 0 in (*updates.shape, *target.shape):
         return None
@@ -107,7 +108,7 @@ def scatter_by_gather(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern(*_REDUCTIONS)
 def segments(graph: Subject, op: Operator) -> Rewrite | None:
-    """Rows of constant segments are added, or the largest or least of them taken; of no row there is nothing."""
+    """Replace sums, maxima and minima of constant segments; an empty segment gives the neutral element."""
     places, source, target = graph.constant(op, 1), graph.input(op), graph.output(op)
     if places is None or source.dtype not in ("int32", "float32") or 0 in (*source.shape, *target.shape) or (
             len(op.inputs) > 2 and graph.constant(op, 2) is None):
@@ -117,5 +118,5 @@ def segments(graph: Subject, op: Operator) -> Rewrite | None:
     return meeting.rewrite(op, meeting.reduced(reduction, meeting.gathered(), source))
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 BY_PLACE = (scatter_by_gather, segments)

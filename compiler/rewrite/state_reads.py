@@ -1,7 +1,7 @@
-"""Variable tensors that others than their owner read: from a copy that is made where they read it.
+"""Copies of variable tensors for readers other than their owner.
 
-The owner, an SVDF or LSTM, changes a variable tensor in place. A view of it, or an operator that a pattern puts to
-another place, would find what is there later.
+The owner, an SVDF or LSTM, updates a variable tensor in place. A view of the tensor, or an operator that a pattern
+moved, would read the updated contents; the copy is made where the model reads the tensor.
 """
 
 from dataclasses import replace
@@ -14,9 +14,9 @@ __all__ = ["copied_states"]
 
 
 def copied_states(subgraph: Subgraph) -> Subgraph:
-    """Return the subgraph with STATE_COPY in front of operators that read what lives on, and do not change it.
+    """Return the subgraph with STATE_COPY before operators that read a variable tensor without updating it.
 
-    Raises UnsupportedError where the caller gives what lives on.
+    Raises UnsupportedError if a variable tensor is an input of the model.
     """
     for tensor in (subgraph.tensors[index] for index in subgraph.inputs):
         if tensor.is_variable:

@@ -1,4 +1,4 @@
-"""What a float32 sum of int8 tensors is made of: functions of one of them, also with constants, and interpolations."""
+"""The parts of a float32 sum of int8 tensors: functions of one tensor, also with constants, and interpolations."""
 
 from dataclasses import dataclass, replace
 
@@ -15,7 +15,7 @@ from tq_hw.sim.golden.registry import Array, str_option
 
 __all__ = ["Leaf", "Looked", "Part", "Resized", "Sum", "find_part"]
 
-#: Additions of one result; one that is read twice counts twice.
+#: Most terms of one result; a sum that is read twice counts twice.
 _MOST_SUMS = 64
 
 
@@ -39,7 +39,7 @@ class Resized:
 
 @dataclass(frozen=True)
 class Looked:
-    """A function of an int8 tensor and constants: its values by unsigned code and by the different places of these."""
+    """A function of an int8 tensor and constants: its values by unsigned code and by distinct element of these."""
 
     name: str
     shape: tuple[int, ...]
@@ -50,7 +50,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Sum:
-    """An addition, and whether RELU follows; what is taken away is no sum, with the opposite values."""
+    """An addition, and whether RELU follows. A subtrahend is not a sum and has negated values."""
 
     op: Operator
     parts: "tuple[Part, Part]"
@@ -61,7 +61,7 @@ Part = Leaf | Looked | Resized | Sum
 
 
 def _leaf(graph: Subject, index: int) -> Leaf:
-    """Return the function of an int8 tensor that a float32 tensor is; raise `UnsupportedError` if it is none."""
+    """Return a float32 tensor as a function of an int8 tensor; raise `UnsupportedError` if it is none."""
     tensor = graph.tensors[index]
     island = Island(graph, tensor.shape)
     values = island.values(index)
@@ -71,7 +71,7 @@ def _leaf(graph: Subject, index: int) -> Leaf:
 
 
 def _looked(graph: Subject, index: int) -> Looked | None:
-    """Return the function of an int8 tensor and constants that a float32 tensor is, None if it is none."""
+    """Return a float32 tensor as a function of an int8 tensor and constants, None if it is none."""
     tensor, constants = graph.tensors[index], varying(graph, index)
     if not constants:
         return None
@@ -92,7 +92,7 @@ def _looked(graph: Subject, index: int) -> Looked | None:
 
 
 def find_part(graph: Subject, index: int, leaves: list[Leaf]) -> Part:
-    """Return the sums that a float32 tensor is, and collect what they begin with."""
+    """Return a float32 tensor as a tree of sums, and append its terms to `leaves`."""
     tensor, maker = graph.tensors[index], graph.maker(index)
     if len(leaves) >= _MOST_SUMS:
         raise UnsupportedError(f"{label(tensor)} is one of more than {_MOST_SUMS} tensors in a sum")

@@ -1,8 +1,8 @@
-"""ADD_N, CUMSUM: of integers by additions; CUMSUM of float32 between int8 tensors where integers prove the same.
+"""ADD_N and CUMSUM of integers by additions; CUMSUM of float32 between int8 tensors where integers are proved equal.
 
 A float32 sum of numbers `scale * i` differs from `scale * N`, N the sum of all i, by less than a bound that holds for
-any order of additions. Where no N that a sum can have lies as near to a place where QUANTIZE changes its result, the
-result is a function of N, which int32 has exactly. All N are looked at when the model is compiled.
+any order of additions. If no possible N is that close to a threshold of QUANTIZE, the result is a function of N, which
+int32 computes exactly. The compiler checks every possible N.
 """
 
 import math
@@ -33,7 +33,10 @@ def _axis(graph: Subject, op: Operator) -> int | None:
 
 @pattern("CUMSUM")
 def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
-    """A sum of n elements is one of n / 2 and the same n / 2 before them: ADD of what SLICE and PAD move on."""
+    """Compute CUMSUM by doubling: a sum of n elements is the sum of n / 2 plus the same sum n / 2 elements before.
+
+    SLICE and PAD shift the tensor, ADD adds it.
+    """
     source, axis = graph.input(op), _axis(graph, op)
     if source.dtype not in ("int32", "int64") or axis is None or source.data is not None:
         return None
@@ -41,7 +44,7 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
     new: list[Operator] = []
 
     def moved(index: int, by: int) -> int:
-        """Return the tensor whose elements are those `by` places before, or after, and 0 where there are none."""
+        """Return the tensor shifted by `by` elements, with 0 shifted in."""
         size = np.array(shape, np.int32)
         begin, around = np.zeros(len(shape), np.int32), np.zeros((len(shape), 2), np.int32)
         size[axis] -= by
@@ -55,7 +58,7 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
     count, current = shape[axis], source.index
     if bool_option(op, "exclusive"):
         if count < 2:
-            # Nothing is before the only element.
+            # An exclusive sum of a single element is 0.
             return Rewrite([op], [Operator(op.index, "SUB", (current, current), op.outputs, _PLAIN)])
         current = moved(current, 1)
     step = 1
@@ -73,7 +76,7 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("QUANTIZE")
 def float_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
-    """DEQUANTIZE, CUMSUM, QUANTIZE of int8: a table of int32, CUMSUM, and a multiplier, if that is proved."""
+    """Replace DEQUANTIZE, CUMSUM, QUANTIZE of int8 by an int32 table, CUMSUM and a multiplier, if proved equal."""
     sums = graph.maker(op.inputs[0])
     maker = graph.maker(sums.inputs[0]) if sums is not None and sums.op == "CUMSUM" else None
     if sums is None or maker is None or maker.op != "DEQUANTIZE":
@@ -97,7 +100,7 @@ def float_cumsum(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _integers(source: Tensor, target: Tensor, terms: int) -> tuple[int, int, int] | None:
-    """Return bits that terms are shifted left by, multiplier and shift of their sums; None where nothing is proved."""
+    """Return the left shift of terms, and multiplier and shift of their sums; None if equality is not proved."""
     if terms > _MOST_TERMS:
         return None
     low, high = -128 - source.zero_point, 127 - source.zero_point
@@ -105,7 +108,7 @@ def _integers(source: Tensor, target: Tensor, terms: int) -> tuple[int, int, int
     numbers = np.arange(min(low * terms, 0), max(high * terms, 0) + 1)
     ratio = source.scale / target.scale
     real = numbers * ratio
-    # Every addition, DEQUANTIZE and QUANTIZE round once; with what this computation itself may be wrong by.
+    # One rounding for each addition, DEQUANTIZE and QUANTIZE, plus the error of this computation itself.
     bound = 1.01 * (terms + 4) * _ROUNDING * most * ratio
     inside = np.abs(real + target.zero_point) < 130
     distance = np.abs(real - np.floor(real) - 0.5)[inside]
@@ -120,7 +123,7 @@ def _integers(source: Tensor, target: Tensor, terms: int) -> tuple[int, int, int
 
 @pattern("ADD_N")
 def add_n(graph: Subject, op: Operator) -> Rewrite | None:
-    """One sum after the other, of int32 as of float32."""
+    """Replace ADD_N by sequential additions, of int32 and of float32."""
     inputs = [graph.input(op, position) for position in range(len(op.inputs))]
     if len(inputs) < 2 or inputs[0].dtype not in ("int32", "float32") or any(
             each.dtype != inputs[0].dtype or each.shape != inputs[0].shape for each in inputs):
@@ -134,5 +137,5 @@ def add_n(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([op], new)
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 SUMS = (add_n, cumsum_by_doubling, float_cumsum)

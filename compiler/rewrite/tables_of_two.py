@@ -1,8 +1,8 @@
-"""Float32 islands of two tensors of bytes that are no pair (`pairs.py`): a table of all 65,536 pairs of codes.
+"""Float32 islands of two tensors of bytes that are not a pair (`pairs.py`): a table of all 65,536 pairs of codes.
 
-Constants are a tensor of bytes, too: which of up to 256 different places it is. What the island gives
-for each pair is computed as LiteRT does, so nothing has to be proved. It costs a pass over the output for each four
-codes of the second tensor that give anything but 0: constants are the second one.
+Each entry is computed with LiteRT's arithmetic, so no proof is needed. Constants of up to 256 distinct elements count
+as a tensor of bytes, which numbers these elements; they are the second tensor. The table costs one pass over the output
+for each four codes of the second tensor that give a result other than 0.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def _is_constant(source: Tensor) -> bool:
 
 
 def table_of_two(graph: Subject, op: Operator) -> Operator:
-    """Return what gives the output of the QUANTIZE `op`; raise `UnsupportedError` with the reason if nothing does."""
+    """Return the operator that computes the output of the QUANTIZE `op`; raise `UnsupportedError` if there is none."""
     target = graph.output(op)
     constants = varying(graph, op.inputs[0])
     island = Island(graph, target.shape, most=2, numbered=constants)

@@ -1,4 +1,4 @@
-"""TRANSPOSE joined with others, also where a RESHAPE is between them, or taken over by matrices and weights."""
+"""TRANSPOSE operators merged with each other, also across a RESHAPE, or into matrix products and weights."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ from tq_hw.sim.golden.registry import bool_option
 __all__ = ["TRANSPOSED"]
 
 Shape = Sequence[int]
-#: Cycles of a byte that moves by itself; in a matrix that is turned; in the longest runs. Measured at `n16` and `n8`.
+#: Cycles per byte, measured at `n16` and `n8`: single bytes, a transposed matrix, the longest runs.
 _ALONE, _TURNED, _RUNS = 1.5, 0.7, 0.4
 
 
@@ -21,7 +21,7 @@ def _permutation(graph: Subject, op: Operator | None) -> list[int] | None:
     if op is None or op.op != "TRANSPOSE":
         return None
     order, rank = graph.constant(op, 1), len(graph.input(op).shape)
-    # What is no permutation is left to be refused as it stands.
+    # An invalid permutation remains, and is refused later.
     if order is None or order.shape != (rank,) or sorted(int(axis) % rank for axis in order) != list(range(rank)):
         return None
     return [int(axis) % rank for axis in order]
@@ -29,7 +29,7 @@ def _permutation(graph: Subject, op: Operator | None) -> list[int] | None:
 
 @pattern("TRANSPOSE")
 def transposes(graph: Subject, op: Operator) -> Rewrite | None:
-    """One TRANSPOSE instead of two; a RESHAPE where no axis of more than one index changes its place."""
+    """Merge two TRANSPOSE into one; a TRANSPOSE that only moves axes of size 1 becomes a RESHAPE."""
     order = _permutation(graph, op)
     if order is None:
         return None
@@ -47,7 +47,7 @@ def transposes(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _split(one: Shape, other: Shape) -> list[int] | None:
-    """Sizes of the axes of which both shapes are products, None if there are no such; without those of size 1."""
+    """Return axis sizes, without 1, whose products are the axes of both shapes; None if there are none."""
     ends = {math.prod(shape[axis:]) for shape in (one, other) for axis in range(len(shape))}
     sizes = sorted(ends | {1})
     if any(large % small for small, large in itertools.pairwise(sizes)):
@@ -56,7 +56,7 @@ def _split(one: Shape, other: Shape) -> list[int] | None:
 
 
 def _members(shape: Shape, sizes: Shape) -> list[list[int]]:
-    """For each axis of a shape those of `sizes` whose product it is."""
+    """Return for each axis of a shape the indices of `sizes` whose product it is."""
     left, found = list(range(len(sizes))), list[list[int]]()
     for size in shape:
         axis: list[int] = []
@@ -67,7 +67,7 @@ def _members(shape: Shape, sizes: Shape) -> list[list[int]]:
 
 
 def _joined(order: Shape, sizes: Shape) -> tuple[list[int], list[int]]:
-    """Order and sizes of a permutation, with axes as one that follow each other before and after."""
+    """Return order and sizes of a permutation, with axes merged that are adjacent both before and after it."""
     runs: list[list[int]] = []
     for axis in order:
         if runs and axis == runs[-1][-1] + 1:
@@ -79,7 +79,7 @@ def _joined(order: Shape, sizes: Shape) -> tuple[list[int], list[int]]:
 
 
 def _cost(order: Shape, sizes: Shape) -> float:
-    """Cycles of a byte of a permutation, about."""
+    """Estimate the cycles per byte of a permutation."""
     order, sizes = _joined(order, sizes)
     if len(order) < 2:
         return 0
@@ -90,9 +90,9 @@ def _cost(order: Shape, sizes: Shape) -> float:
 
 @pattern("TRANSPOSE")
 def transposes_of_parts(graph: Subject, op: Operator) -> Rewrite | None:
-    """One TRANSPOSE instead of two with a RESHAPE between them, as pixel shuffles have them, where that is faster.
+    """Merge two TRANSPOSE with a RESHAPE between them, such as in pixel shuffles, if that is faster.
 
-    All axes are split so far that the RESHAPE only groups them.
+    The axes are split until the RESHAPE only groups them.
     """
     order, first = _permutation(graph, op), None
     before, own = graph.maker(op.inputs[0]), graph.producer(op)
@@ -108,7 +108,7 @@ def transposes_of_parts(graph: Subject, op: Operator) -> Rewrite | None:
     if sizes is None:
         return None
     parts, groups = _members(between, sizes), _members(after, sizes)
-    # Parts by their place in the source.
+    # Parts by their position in the source.
     inside = [part for axis in np.argsort(first) for part in parts[axis]]
     both = [inside.index(part) for axis in order for part in groups[axis]]
     split = [sizes[part] for part in inside]
@@ -133,7 +133,7 @@ def transposes_of_parts(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("BATCH_MATMUL")
 def transposed_operand(graph: Subject, op: Operator) -> Rewrite | None:
-    """A TRANSPOSE of the last two axes in front of BATCH_MATMUL is its `adj_x` or `adj_y`."""
+    """Turn a TRANSPOSE of the last two axes before BATCH_MATMUL into its `adj_x` or `adj_y`."""
     for position, name in enumerate(("adj_x", "adj_y")):
         before = graph.producer(op, position)
         order = _permutation(graph, before)
@@ -146,7 +146,7 @@ def transposed_operand(graph: Subject, op: Operator) -> Rewrite | None:
 
 @pattern("FULLY_CONNECTED")
 def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
-    """TRANSPOSE and a flattening RESHAPE in front of FULLY_CONNECTED: its weights change their order instead."""
+    """Reorder the weights of FULLY_CONNECTED instead of a TRANSPOSE and a flattening RESHAPE before it."""
     flat = graph.producer(op)
     transpose = graph.producer(flat) if flat is not None and flat.op == "RESHAPE" else None
     order, weights = _permutation(graph, transpose), graph.constant(op, 1)
@@ -163,5 +163,5 @@ def transposed_features(graph: Subject, op: Operator) -> Rewrite | None:
                                         changed(op, inputs=inputs)])
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 TRANSPOSED = (transposes, transposes_of_parts, transposed_operand, transposed_features)

@@ -1,8 +1,10 @@
-"""Whether a float32 tensor may hold -0, which packed numbers do not tell from 0, and what its sign comes of.
+"""Whether a float32 tensor may have -0, which packed numbers do not represent, and where its sign can be taken from.
 
-Codes are the same for both; what is given to the caller in float32 is not. The sign of a product is that of its
-factors, whatever it is rounded to. A negative number that is rounded to 0 is -0, so a power of two goes along of which
-all numbers are multiples: sums of them are multiples, too, and no sum of multiples is rounded to 0.
++0 and -0 have the same code but differ in a float32 output of the model. The sign of a product is given by the signs of
+its factors, also where it rounds to 0.
+
+A negative number that rounds to 0 is -0. Each tensor therefore has a unit, a power of two of which all its numbers are
+multiples. Sums are multiples of the unit, too, and do not round to 0.
 """
 
 import math
@@ -19,19 +21,19 @@ from tq_hw.sim.golden.registry import float_option, int_option
 
 __all__ = ["ZeroSigns"]
 
-#: The smallest float32 number that is not 0.
+#: The smallest positive float32 number.
 _SMALLEST = 2.0**-149
-#: The smallest weight of a row or column, 1 less a float32 number below it.
+#: The smallest positive weight of a row or column: 1 less the largest float32 number below 1.
 _LEAST_WEIGHT = 2.0**-24
-#: Operators whose result is never -0: sums begin with 0, powers, squares and logarithms from 1 on are not negative.
+#: Operators whose result is never -0: sums start from 0; powers, squares and logarithms from 1 on are not negative.
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC",
           "SOFTMAX", "ABS", "SQUARE", "SQUARED_DIFFERENCE")
-#: Operators that give a number that they read, or one that is not 0; or 0 where a number was negative.
+#: Operators whose result is one of their inputs, a number other than 0, or +0 for a negative input.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D")
-#: Operators whose result has the sign of what they read first, or of two together, and how many these are.
+#: Operators whose result has the sign of their first input or of the product of two inputs, and the number of these.
 _SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1}
-#: Operators whose results are multiples of the same number as what they read.
+#: Operators whose results are multiples of their inputs' unit.
 _ALIKE = ("ADD", "SUB", "SUM", "CUMSUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS",
           "MAX_POOL_2D")
 
@@ -50,7 +52,7 @@ class ZeroSigns:
         self._units: dict[int, float] = {}
 
     def may_be_negative(self, index: int) -> bool:
-        """Whether a zero of a tensor may have the sign of negative numbers."""
+        """Whether a zero of a tensor may be -0."""
         if index not in self._negative:
             self._negative[index] = self._find_negative(index)
         return self._negative[index]
@@ -73,9 +75,9 @@ class ZeroSigns:
         return rule is None or rule(maker)
 
     def factors(self, index: int) -> list[int]:
-        """Return tensors whose zeros are positive, and whose signs together are that of a tensor, zeros and all.
+        """Return tensors without -0 whose product has the sign of a tensor, zeros included.
 
-        Raises `UnsupportedError` where there are none.
+        Raises `UnsupportedError` if there are none.
         """
         if not self.may_be_negative(index):
             return [index]
@@ -90,7 +92,7 @@ class ZeroSigns:
         return self._graph.tensors[index].dtype == "float32"
 
     def _values(self, index: int) -> Float32 | None:
-        """Return what a constant holds, or a function of one int8 tensor gives."""
+        """Return the values of a constant or of a function of one int8 tensor; else None."""
         tensor = self._graph.tensors[index]
         if tensor.data is not None:
             return np.asarray(tensor.data, np.float32)
@@ -106,7 +108,7 @@ class ZeroSigns:
         return self.may_be_negative(op.inputs[0])
 
     def _of_product(self, op: Operator) -> bool:
-        """A product of numbers that have a sign each is -0 where one is 0, and where it is rounded to 0."""
+        """A product of signed numbers is -0 if a factor is 0 and the other negative, or if it underflows."""
         one, other = op.inputs
         if one == other:
             return False
@@ -129,7 +131,7 @@ class ZeroSigns:
         return self._packing.packed(op.inputs[0]).low < 0 and self.unit(op.inputs[0]) / count < _SMALLEST
 
     def _of_resize(self, op: Operator) -> bool:
-        """The first product is -0 alone where the number is, or where it is rounded to 0; its weights are positive."""
+        """The first product is -0 only where its number is -0, or where it underflows; its weights are positive."""
         return self.may_be_negative(op.inputs[0]) or self.unit(op.inputs[0]) * _LEAST_WEIGHT**2 < _SMALLEST
 
     def _of_pool(self, op: Operator) -> bool:
@@ -145,7 +147,7 @@ class ZeroSigns:
         return math.prod(self._graph.tensors[index].shape)
 
     def unit(self, index: int) -> float:
-        """Return a power of two of which all numbers of a tensor are multiples."""
+        """Return the unit of a tensor: a power of two of which all its numbers are multiples."""
         if index not in self._units:
             self._units[index] = max(_SMALLEST, self._find_unit(index))
         return self._units[index]
@@ -164,7 +166,7 @@ class ZeroSigns:
         if maker.op in ("MUL", "BATCH_MATMUL"):
             return math.prod(self.unit(each) for each in maker.inputs)
         if maker.op == "DEQUANTIZE":
-            # All numbers of int16 are multiples of what the last bit of the scale is.
+            # Dequantized numbers are multiples of the scale's last bit.
             return _unit_of(np.array(self._graph.input(maker).scale, np.float32))
         return _SMALLEST
 
@@ -172,7 +174,7 @@ class ZeroSigns:
 def _unit_of(values: Float32) -> float:
     """Return the largest power of two of which all numbers are multiples, at most 1."""
     nonzero = values[values != 0].astype(np.float64)
-    # float32 has 24 bits, so this many times the leading one are whole.
+    # float32 has 24 significant bits, so these are integers.
     wholes = np.ldexp(np.abs(np.frexp(nonzero)[0]), 24).astype(np.int64)
     last = np.frexp(nonzero)[1] - 24 + np.log2(wholes & -wholes).astype(np.int64)
     return min(1.0, float(np.ldexp(1.0, int(last.min())))) if last.size else 1.0
