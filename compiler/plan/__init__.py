@@ -1,1 +1,1 @@
-"""What stays in the scratchpad, what is cut into rectangles and strips, and where everything lies."""
+"""Residency, rectangles and strips, and addresses in the scratchpad."""

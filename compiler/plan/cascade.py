@@ -1,12 +1,12 @@
-"""Strips cascaded through several layers: what is between them never exists as a whole.
+"""Cascades: several layers work on strips in turn, so that the values between them are never whole.
 
-A group of layers works in strips of rows. Values between its layers live in rolling buffers of a few rows. When a
-strip does not fit after the last one, the rows that are still needed move to the front (a copy by the vector unit),
-so that every operation sees its rows at an even pitch.
+A group of layers works in strips of rows. The values between its layers are in rolling buffers of a few rows. If a
+strip does not fit after the last one, the vector unit copies the rows that are still needed to the front of the buffer.
+Every operation therefore sees its rows at a constant pitch.
 
-Strips are those of the last layer; each layer makes the rows that the ones after it need. In one round all layers
-make a strip; a layer that reads all channels of a pixel is one strip behind what feeds it, so that it does
-not wait for the end of the strip.
+The last layer determines the strips; each other layer computes the rows that its readers need. In one round every layer
+computes one strip. A layer that reads all channels of a pixel works one strip behind its producer, so that it does not
+wait for the end of the producer's strip.
 """
 
 from collections.abc import Sequence, Set
@@ -23,7 +23,7 @@ Cut = tuple[int, int] | None
 
 @dataclass(frozen=True)
 class Rolling:
-    """A buffer of `rows` rows; `origins` has the row at its front for each strip, by the strip's first row."""
+    """A buffer of `rows` rows; `origins` has the row at the buffer's front, by the first row of each strip."""
 
     rows: int
     origins: dict[int, int]
@@ -35,7 +35,7 @@ class Group:
 
     Members
     -------
-    cuts : output rows of each strip, by layer; None where a layer has nothing to do
+    cuts : output rows of each strip, by layer; None if the layer has none
     order : (layer, strip) in the order of emission
     rolling : buffers by id of the value
     """
@@ -55,7 +55,7 @@ def cascades(layer: Layer) -> bool:
     """Whether a layer can work in strips of a group."""
     if layer.output.shape[0] != 1 or any(value.shape[0] != 1 for value in layer.inputs):
         return False
-    # Multipliers of two words, and programs of a dozen micro-operations, are not held beside those of a group.
+    # Multipliers of two words and programs of a dozen micro-operations do not fit in addition to those of a group.
     return isinstance(layer, Elementwise | MaxPool) or (
         isinstance(layer, Mac) and layer.region is None and layer.wide is None)
 
@@ -70,17 +70,17 @@ def _all_channels(layer: Layer) -> bool:
 
 
 class _Schedule:
-    """The strips of each layer of a group, and the order in which the layers make them.
+    """The strips of each layer of a group, and the order in which they are computed.
 
     Layers and strips are counted from 0 within the group.
 
     Members
     -------
-    rolling : ids of the values that live in rolling buffers
-    count : strips
-    readers : by layer, who reads its output within the group: (layer, position of the input)
-    cuts : by layer, the output rows that it makes for each strip; None where it has made them already
-    order : (layer, strip) as they are emitted
+    rolling : ids of the values in rolling buffers
+    count : number of strips
+    readers : by layer, the readers of its output within the group: (layer, position of the input)
+    cuts : by layer, the output rows that it computes for each strip; None if it has computed them before
+    order : (layer, strip) in the order of emission
     """
 
     def __init__(self, layers: Sequence[Layer], rolling: Set[int], height: int) -> None:
@@ -96,8 +96,8 @@ class _Schedule:
     def _cuts(self, number: int, height: int) -> tuple[Cut, ...]:
         """Return the strips of a layer; those of its readers are known.
 
-        The last layer has `height` rows a strip. Others have the rows that their readers lack for their own strips, or,
-        if nothing in the group reads them, even shares.
+        A strip of the last layer has `height` rows. A strip of another layer has the rows that its readers still need
+        for theirs, or an even share if the layer has no reader in the group.
         """
         output, readers = self.layers[number].output, self.readers[number]
         rows = output.shape[1]
@@ -112,13 +112,13 @@ class _Schedule:
             else:
                 end = ceil_div((strip + 1) * rows, self.count)
             if strip == self.count - 1 and id(output) not in self.rolling:
-                end = rows  # also those that no window of the group reaches
+                end = rows  # includes rows that no window of the group reads
             found.append((made, end) if end > made else None)
             made = max(made, end)
         return tuple(found)
 
     def _order(self) -> tuple[tuple[int, int], ...]:
-        """Return (layer, strip) round by round: layers that read all channels first, each `lags` strips late."""
+        """Return (layer, strip) by rounds: layers that read all channels first, each delayed by its lag in strips."""
         lags: list[int] = []
         for layer in self.layers:
             feeders = [lags[other] for other, feeder in enumerate(self.layers[:len(lags)])
@@ -132,9 +132,9 @@ class _Schedule:
                      if 0 <= strip < self.count and self.cuts[number][strip] is not None)
 
     def buffer(self, number: int, extra: int) -> Rolling | None:
-        """Origins in a buffer of the fewest rows and `extra` strips; None if rows would move onto themselves."""
+        """Return the smallest buffer plus room for `extra` strips; None if a copy to the front would overlap."""
         done = [0] * len(self.layers)
-        #: Of each strip of the layer: its rows [first, end), and the first row that is still needed then.
+        #: For each strip of the layer: its rows [first, end), and the first row that is still needed then.
         writes: list[tuple[int, int, int]] = []
         for other, strip in self.order:
             cut = self.cuts[other][strip]
@@ -150,7 +150,7 @@ class _Schedule:
         origin, origins = 0, {}
         for first, end, keep in writes:
             if end - origin > rows:
-                if keep - origin < first - keep:  # the kept rows would overlap the place that they move to
+                if keep - origin < first - keep:  # source and destination of the copy would overlap
                     return None
                 origin = keep
             origins[first] = origin
@@ -158,9 +158,9 @@ class _Schedule:
 
 
 def schedule(layers: Sequence[Layer], first: int, rolling: Set[int], height: int, extra: int) -> Group | None:
-    """Strips of `height` rows of the last layer, with room for `extra` strips more in every buffer.
+    """Return a group with strips of `height` rows in the last layer and room for `extra` more strips in every buffer.
 
-    `first` is the index of the first layer in the graph. None where a buffer cannot work so.
+    `first` is the index of the first layer in the graph. None if a buffer is not possible.
     """
     plan = _Schedule(layers, rolling, height)
     buffers = {}

@@ -1,11 +1,11 @@
-"""Layers with dilation: rows and columns that never meet in a window are worked on apart.
+"""Layers with dilation: rows and columns that no window has in common are computed separately.
 
-Output rows at the distance of the dilation see input rows at this distance, and no other output rows see these. A layer
-that reads from memory therefore works on one such set of rows after the other, a *row phase*: a layer without dilation
-of rows, whose rectangles bring few rows that they share with others.
+Every n-th output row, n the dilation, reads every n-th input row, and no other output row reads these. A layer that
+reads from memory computes one such set of rows, a *row phase*, after another. A row phase is a layer without row
+dilation, whose rectangles load few rows more than once.
 
-Columns are taken apart by the array. Those at the distance of the dilation are a *column phase*; neighbouring phases
-that differ only in their first column are one operation.
+The array separates the columns. Every n-th column is a *column phase*; neighbouring phases that differ only in their
+first column are one operation.
 """
 
 from collections.abc import Iterator
@@ -24,21 +24,21 @@ _MOST_PHASES = 1024
 
 
 def _rows(value: Value, first: int, step: int, count: int) -> Value:
-    """Rows first, first + step, ... of a value, counted over all images: an image of their own."""
+    """Return rows first, first + step, ... of a value as one image; rows count over all images."""
     place = value.place
     pitch = Pitch(first * place.row_bytes, step * place.row_bytes, place.pixel_bytes)
     return Value(value.name, value.tensor, (1, count, *value.shape[2:]), value.zero_point, value.flip, value, pitch)
 
 
 def phase_box(phase: Mac, whole: Mac, box: Box) -> Box:
-    """Where the output of a row phase lies, if that of the layer `whole` lies in `box`."""
+    """Return the box of a row phase's output; `box` is that of the output of the layer `whole`."""
     assert phase.output.pitch is not None
     row = phase.output.pitch.offset_bytes // whole.output.place.row_bytes
     return replace(box, row=box.row + row * box.row_step, row_step=whole.dilation[0] * box.row_step)
 
 
 def row_phases(layer: Mac) -> tuple[Mac, ...]:
-    """Return layers that each make output rows at the distance of the dilation; () if there are none."""
+    """Return layers that each compute one row phase; () if there are none."""
     images, height, _, _ = layer.inputs[0].shape
     out_height = layer.output.shape[1]
     dilation, count = layer.dilation[0], min(layer.dilation[0], out_height)
@@ -61,13 +61,13 @@ def row_phases(layer: Mac) -> tuple[Mac, ...]:
 
 
 def shares(size: int) -> list[int]:
-    """Sizes of what is cut into 1, 2, 3, 4, 6, 8, ... parts."""
+    """Return the sizes of parts for 1, 2, 3, 4, 6, 8, ... parts."""
     counts = (count << power for power in range(size.bit_length()) for count in (1, 3))
     return sorted({ceil_div(size, count) for count in counts}, reverse=True)
 
 
 def banks_meet(layer: Mac, config: Config) -> bool:
-    """Whether two rows that one step of a depthwise kernel reads lie in one bank; rows have an odd pitch."""
+    """Whether two rows that one step of a depthwise kernel reads are in one bank; the row pitch is odd."""
     distances = (number * layer.dilation[0] for number in range(1, min(config.groups, layer.kernel[0])))
     return any(distance % BANKS == 0 and distance < layer.inputs[0].shape[1] for distance in distances)
 
@@ -78,9 +78,9 @@ class ColumnPhases:
 
     Members
     -------
-    phases : how many
-    column : input column of the first phase's first tap, which may lie outside the image
-    col_first, in_cols : the array's; columns count at the distance of the dilation
+    phases : number of phases
+    column : input column of the first phase's first tap, which may be outside the image
+    col_first, in_cols : registers of the array; they count every n-th column, n the dilation
     """
 
     first: int
@@ -92,7 +92,7 @@ class ColumnPhases:
 
 
 def column_phases(layer: Mac, cols: tuple[int, int], single: bool) -> Iterator[ColumnPhases]:
-    """Cut the output columns of a rectangle into phases: neighbours alike together, or each alone if `single`."""
+    """Cut the output columns of a rectangle into phases: equal neighbours together, or each separately if `single`."""
     dilation, in_width = layer.dilation[1], layer.inputs[0].shape[2]
     width = cols[1] - cols[0]
     alike: ColumnPhases | None = None

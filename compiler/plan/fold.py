@@ -1,8 +1,8 @@
 """Patch folding: a first layer of few channels fills the array's rows with a whole window.
 
-The load unit stores, for each input row and output column, the window's bytes (kernel columns x channels) as one or
-more words ("pieces"). A step takes up to three such words, of neighbouring pieces and kernel rows, and packs
-their bytes into the array rows without gaps.
+For each input row and output column, the load unit writes the window's bytes (kernel columns x channels) as one or more
+words ("pieces"). A step reads up to three such words, of neighbouring pieces and kernel rows, and packs their bytes
+into the array rows without gaps.
 """
 
 
@@ -15,15 +15,15 @@ from tq_hw.isa.sizes import ceil_div
 __all__ = ["plan_fold", "side_by_side"]
 
 _KERNEL_ROW_LIMIT = 31
-#: Output columns that share a window, at most.
+#: Most output columns that share a window.
 _MOST_COLUMNS = 4
 
 
 def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
-    """Return the folding of a convolution, or None where plain steps are as few or the hardware has no such form.
+    """Return the folding of a convolution; None if it saves no steps or the hardware cannot do it.
 
-    The load unit writes a window word per cycle. Where it would take longer than the array, windows serve several
-    columns, as long as that makes the layer faster, and as long as a small scratchpad has room for their weights.
+    The load unit writes one window word per cycle. If that is slower than the array, a window serves several output
+    columns, as many as make the layer faster and as a small scratchpad has room for weights.
     """
     kernel_rows, kernel_cols = layer.kernel
     channels = layer.weights.shape[3]
@@ -47,13 +47,13 @@ def plan_fold(layer: Mac, config: Config) -> FoldPlan | None:
 
 
 def side_by_side(layer: Mac) -> bool:
-    """Whether windows of several columns have no byte in common, and none outside of the image."""
+    """Whether the windows of different columns share no byte, and none is outside the image."""
     return (layer.stride[1] == layer.kernel[1] > 1 and not layer.pad[1]
             and layer.inputs[0].shape[2] >= layer.output.shape[2] * layer.stride[1])
 
 
 def _has_room(found: FoldPlan, config: Config) -> bool:
-    """Whether weights of a block of outputs, which come in one piece, surely fit the ring: half of the least one."""
+    """Whether the weights of an output block, which are loaded in one piece, fit half of the smallest ring."""
     words = found.columns * len(found.steps) * config.rows + config.param_words
     return config.sub_blocks * words <= config.scratchpad_words // 8
 

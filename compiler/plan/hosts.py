@@ -1,8 +1,8 @@
-"""Values that lie inside another one in the scratchpad as they do in memory: inputs of a concatenation, row phases.
+"""Values inside a host, in the scratchpad as in memory: inputs of a concatenation, row phases, slices.
 
-Such a value takes a box of its host: rows, columns and whole channel blocks, with steps between its rows and columns.
-When the host is resident, the layers that make these values write into it, and nothing is left to move. Slices that
-are only read are read there.
+Such a value is a box of its host: rows, columns and whole channel blocks, with a step between rows and between columns.
+If the host is resident, the layers that compute these values write directly into it, without a copy. Slices are read in
+their host.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ __all__ = ["Box", "box_of", "find_hosts", "find_slices", "part_view"]
 
 @dataclass(frozen=True)
 class Box:
-    """First row, column and channel block of a value in its host, and the steps of its rows and columns."""
+    """First row, column and channel block of a value in its host, and the step between its rows and its columns."""
 
     row: int
     col: int
@@ -31,7 +31,7 @@ class Box:
 
 
 def box_of(part: Value, config: Config) -> Box | None:
-    """Where a value lies in the one that owns its bytes, or None if it is no box of whole words there."""
+    """Return the box of a value in the value that owns its bytes, or None if it is not a box of whole words."""
     host, place = part.root, part.place
     if host is part:
         return None
@@ -47,7 +47,7 @@ def box_of(part: Value, config: Config) -> Box | None:
 
 
 def _fill(host: Value, parts: Mapping[Value, Box], config: Config) -> bool:
-    """Whether boxes have every word of their host, each one once."""
+    """Whether boxes cover every word of their host exactly once."""
     _, height, width, channels = host.shape
     words = np.zeros((height, width, block_count(channels, config)), np.uint16)
     for (_, h, w, c), box in ((part.shape, box) for part, box in parts.items()):
@@ -57,9 +57,9 @@ def _fill(host: Value, parts: Mapping[Value, Box], config: Config) -> bool:
 
 
 def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Host and box of each value that has one, by its id, where all in a host are boxes that layers can write into it.
+    """Return host and box, by id, of each value in a host whose values are all boxes that layers can write.
 
-    A value inside one that is inside a host, as nested concatenations make them, is in the host itself.
+    Nested concatenations have one host: a value inside a value inside a host is a box of that host.
     """
     parts: dict[Value, list[tuple[Value, bool]]] = {}
     read = {value for layer in graph.layers for value in layer.inputs}
@@ -71,7 +71,7 @@ def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
     found: dict[int, tuple[Value, Box]] = {}
     for host, members in parts.items():
         boxes = {part: box for part, _ in members if (box := box_of(part, config)) is not None}
-        # Who reads such a value reads neighbouring rows and columns.
+        # A reader of such a value needs neighbouring rows and columns.
         fits = all(part in boxes and (part not in read or boxes[part].row_step == boxes[part].col_step == 1)
                    for part, _ in members)
         if (fits and host in read and host not in made and not any(staged for _, staged in members)
@@ -82,7 +82,7 @@ def find_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
 
 
 def find_slices(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Host and box of each value that is read where it lies in another one that a layer makes, by its id."""
+    """Return host and box, by id, of each slice that is read inside the value it is cut from."""
     made = {layer.output for layer in graph.layers if not isinstance(layer, Staged)}
     by_memory = {value for layer in graph.layers if isinstance(layer, Pad | Staged) for value in layer.inputs}
     by_memory |= {layer.output for layer in graph.layers}

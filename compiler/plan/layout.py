@@ -1,4 +1,4 @@
-"""How tensors lie in the scratchpad: views with pitches, and the buffers that hold them."""
+"""Layout of tensors in the scratchpad: views with pitches, and sizes of buffers."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -14,17 +14,17 @@ __all__ = [
     "row_parts", "row_period", "row_registers", "row_words", "signed_step",
 ]
 
-#: Scratchpad words that constants are placed by.
+#: Alignment of constants in the scratchpad.
 GRANULE_WORDS = 8
 
 
 def odd(words: int) -> int:
-    """The next odd number: a row pitch that puts three neighbouring rows in three banks."""
+    """Round up to an odd number: a row pitch that puts three neighbouring rows in three banks."""
     return words | 1
 
 
 def block_count(channels: int, config: Config) -> int:
-    """Words that the channels of one pixel fill."""
+    """Words of the channels of one pixel."""
     return ceil_div(channels, config.block)
 
 
@@ -44,16 +44,16 @@ _CUT_SLOTS = 32
 
 
 def row_parts(slots: int, config: Config) -> int:
-    """Into how many rectangles to cut what could be one: the next layer starts when the first ones are done."""
+    """Number of rectangles for a layer that would fit in one: the next layer can start after the first of them."""
     if slots < _CUT_SLOTS:
         return 1
     return min(4, max(2, ceil_div(slots, config.acc_words)))
 
 
 def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = False) -> list[tuple[int, int]]:
-    """Cut rows [first, last) into pieces of `rows`; the first ones begin with `ramp` rows, as they are waited for.
+    """Cut rows [first, last) into pieces of `rows`; the first pieces start at `ramp` rows, so that readers start early.
 
-    With `dips` the second piece is smaller than the first, the others are about equal.
+    With `dips` the second piece is smaller than the first, and the others are nearly equal.
     """
     cuts, at = [], first
     size = min(rows, ramp) if ramp else rows
@@ -70,7 +70,7 @@ def row_cuts(first: int, last: int, rows: int, ramp: int = 0, *, dips: bool = Fa
 
 
 def even_cuts(first: int, last: int, rows: int) -> list[tuple[int, int]]:
-    """Cut rows [first, last) into as few pieces of at most `rows` as there can be, nearly equal ones."""
+    """Cut rows [first, last) into the fewest pieces of at most `rows`, nearly equal."""
     count = ceil_div(last - first, rows)
     at = [first + (last - first) * number // max(count, 1) for number in range(count + 1)]
     return list(pairwise(at))
@@ -80,12 +80,12 @@ def even_cuts(first: int, last: int, rows: int) -> list[tuple[int, int]]:
 class View:
     """A rectangle of a blocked (or window) tensor in the scratchpad.
 
-    `address(row, block, col)` takes coordinates of the whole tensor; rows count over all images of a batch.
-    A window tensor has pieces where a blocked one has blocks.
+    `address(row, block, col)` takes coordinates of the whole tensor; rows count over all images of a batch. The blocks
+    of a window tensor are its pieces.
 
     Members
     -------
-    host, host_row, host_block : of a part of another view: that view, first row and row step in it, first block
+    host, host_row, host_block : for a part of another view: that view, its first row and row step, its first block
     """
 
     buffer: int
@@ -102,12 +102,12 @@ class View:
     host_block: int = 0
 
     def address(self, row: int, block: int, col: int) -> int:
-        """Word address modulo 2^16 of a pixel's block (also of pixels outside, for bases)."""
+        """Word address modulo 2^16 of a pixel's block (for bases, also of pixels outside)."""
         return (self.base + (row - self.row0) * self.row_pitch + (block - self.block0) * self.block_pitch
                 + (col - self.col0) * self.col_pitch) & 0xFFFF
 
     def access(self, rows: tuple[int, int], blocks: tuple[int, int]) -> Access:
-        """The part that an operation touches; of a view without a row pitch all."""
+        """The words that an operation accesses; all of a view without a row pitch."""
         if self.host is not None:
             first, step = self.host_row
             return self.host.access((first + rows[0] * step, first + (rows[1] - 1) * step + 1),
@@ -120,7 +120,7 @@ class View:
 
 
 def signed_step(step: int) -> int:
-    """Return a step modulo 2^16 as the register holds it."""
+    """Return a step modulo 2^16 as the signed value of the register."""
     return (step + 0x8000 & 0xFFFF) - 0x8000
 
 
@@ -130,7 +130,7 @@ def even_tiles(slots: int, acc_words: int) -> dict[str, int]:
 
 
 def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_cols: int) -> int:
-    """Slots of an output row in depthwise mode: all its outputs, and all image columns that a step touches."""
+    """Slots of an output row in depthwise mode: enough for its outputs and for the image columns that a step reads."""
     period = (width - 1) * stride + 1
     for first in range(0, kernel_cols, 3):
         low = max(0, col_first + first)
@@ -140,6 +140,6 @@ def row_period(width: int, stride: int, kernel_cols: int, col_first: int, in_col
 
 
 def row_registers(layer: RowProgram, config: Config) -> int:
-    """Vector registers that a row of `layer` takes."""
+    """Number of vector registers for a row of `layer`."""
     beats = block_count(layer.output.shape[3], config) * config.beats_per_word
     return ceil_div(beats, config.vector_register_words)

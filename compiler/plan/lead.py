@@ -1,11 +1,11 @@
-"""How a model's first layer begins, whose input comes from memory: by slices of its channels.
+"""Leads: a model's first layer, whose input comes from memory, begins with slices of its channels.
 
-A tile needs all channels of its pixels, and an output block's weights for all of them. A slice of the channels, with
-its weights for `acc_open` output blocks, comes in a fraction of that time; while the array adds its products to as many
-open accumulator buffers, the next slice comes.
+A tile needs all channels of its pixels and the weights of an output block for all channels. A slice of the channels,
+with its weights for `acc_open` output blocks, loads in a fraction of that time. While the array adds the products of
+one slice to `acc_open` open accumulator buffers, the next slice loads.
 
-The last slice is twice as long as the others: the vector unit must be through with a buffer before the array adds to
-the next but one, which is in the same memory (docs/units/array.md); once it is late it stays so.
+The last slice is twice as long as the others. The vector unit must finish a buffer before the array adds to the next
+but one, which is in the same memory (docs/units/array.md); a delay there would persist.
 """
 
 from itertools import pairwise
@@ -16,15 +16,15 @@ from tq_hw.isa.config import Config
 
 __all__ = ["leads", "slices"]
 
-#: Commands of a slice: two loads and an operation of the array.
+#: Bytes of a slice's commands: two loads and an operation of the array.
 _COMMAND_BYTES = 120
 
 
 def _rows(layer: Mac, config: Config) -> int:
-    """Output rows of the first rectangle that is begun by slices, 0 where a layer cannot.
+    """Output rows of a first rectangle that begins with slices; 0 if the layer cannot.
 
-    As few as let the array work on all slices but the last until that has come, and on this until the weights of the
-    next output block are there.
+    The fewest rows that keep the array busy: with all slices but the last until the last has loaded, and with the last
+    until the weights of the next output block have loaded.
     """
     _, height, width, channels = layer.output.shape
     pixelwise = layer.kernel == layer.stride == (1, 1) and layer.region is None and layer.input_table is None
@@ -35,7 +35,7 @@ def _rows(layer: Mac, config: Config) -> int:
     most = min(height, config.acc_words // width)
     weights = config.slices * config.gemm_rows * config.cols
     for rows in range(1, most + 1):
-        # Of one input block, and of the weights of the output block after it.
+        # Cycles of one input block, and of the weights of the output block after it.
         array_cycles = config.acc_open * config.slices * rows * width
         load_cycles = (rows * width * config.block + config.acc_open * weights + _COMMAND_BYTES) // config.bus_bytes
         next_weights_cycles = blocks * weights // config.bus_bytes
@@ -46,9 +46,9 @@ def _rows(layer: Mac, config: Config) -> int:
 
 
 def leads(graph: Graph, config: Config) -> list[int]:
-    """Numbers of rows to try for the first rectangle of the first layer, begun by slices; none where it cannot be.
+    """Row counts to try for a first rectangle that begins with slices; none if the first layer cannot.
 
-    Fewer than the bus asks for are there sooner, and leave more room to others.
+    Fewer rows than `_rows` load sooner and leave more room to other layers.
     """
     layer = graph.layers[0] if graph.layers else None
     rows = _rows(layer, config) if isinstance(layer, Mac) else 0
@@ -56,5 +56,5 @@ def leads(graph: Graph, config: Config) -> list[int]:
 
 
 def slices(blocks: int) -> list[tuple[int, int]]:
-    """Cut input blocks into slices of one, the last one of two."""
+    """Cut input blocks into slices of one block; the last slice has two."""
     return list(pairwise([*range(blocks - 1), blocks]))

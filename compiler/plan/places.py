@@ -1,4 +1,4 @@
-"""What a plan says: where every value lives, how every layer is cut; and the search for free words."""
+"""The records of a plan (addresses of values, cuts of layers), and the allocation of scratchpad words."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -13,22 +13,22 @@ from tq_hw.isa.config import BANKS
 
 __all__ = ["Choice", "Item", "LayerPlan", "Name", "Placed", "Plan", "alternates", "first_fit"]
 
-#: What is placed: "value", "in" or "out"; id of the value or number of the layer; position of the input; strip buffer.
+#: Name of an item: "value", "in" or "out"; id of the value or index of the layer; position of the input; strip buffer.
 Name = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True)
 class Choice:
-    """How one layer is cut, as far as the search decides.
+    """The options of one layer's cut that the search chooses.
 
     Members
     -------
-    parts : rectangles of a layer that could be one; 0: by the number of its pixels
-    operation_cycles : cycles of the array that an operation should last at least, where there is a choice
-    dips : of a layer that streams, the second rectangle is smaller than the first, and the rest are even
-    tile_slots : slots of a tile at most; the vector unit is through with the last one the sooner the fewer they are
-    table_cycles : cycles that the vector unit has for tables until the first sums of a layer are there
-    table_pieces : tables come in pieces between the operations of a layer
+    parts : number of rectangles of a layer that would fit in one; 0: by the number of its pixels
+    operation_cycles : least cycles of an operation of the array, where there is a choice
+    dips : whether the second rectangle of a streaming layer is smaller than the first, and the others even
+    tile_slots : most slots of a tile; the vector unit finishes a smaller last tile sooner
+    table_cycles : cycles for loading tables before a layer's first sums are ready
+    table_pieces : whether tables are loaded in pieces between the operations of a layer
     """
 
     parts: int = 0
@@ -41,18 +41,18 @@ class Choice:
 
 @dataclass
 class LayerPlan:
-    """How one layer is cut.
+    """The cut of one layer.
 
     Members
     -------
     rows, cols : output rows and columns of a rectangle
-    in_words : words of one strip buffer per input; 0 where the input is resident
-    out_words : words of one strip buffer of the output; 0 where it is resident
-    blocks : channel blocks of a rectangle (depthwise and elementwise may cut channels; others take all)
-    slots : strip buffers of each kind, 4 or 2 where they fit
-    cuts : output rows of each strip, in a group of layers that cascade
-    lead_rows : output rows of a first rectangle that is begun by slices of its input; 0: there is none
-    row_phases : what is cut in place of the layer: layers that make rows at the distance of its dilation; or ()
+    in_words : words of one strip buffer per input; 0 if the input is resident
+    out_words : words of one strip buffer of the output; 0 if it is resident
+    blocks : channel blocks of a rectangle (depthwise and elementwise layers may cut channels; others take all)
+    slots : strip buffers of each kind, 4 or 2 if they fit
+    cuts : output rows of each strip, in a cascade
+    lead_rows : output rows of a first rectangle that begins with slices of its input; 0: none
+    row_phases : layers of the row phases, which are cut in place of the layer; or ()
     """
 
     rows: int
@@ -75,9 +75,9 @@ class Plan:
 
     Members
     -------
-    ring_bases : first word of the ring during each layer; it reaches to the end of the scratchpad
+    ring_bases : first word of the ring during each layer; the ring extends to the end of the scratchpad
     stored : ids of the values whose dense bytes must exist in system memory
-    parts : host and box of values that lie inside another resident one, by id
+    parts : host and box of values inside another resident value, by id
     """
 
     resident: dict[int, int]
@@ -88,14 +88,14 @@ class Plan:
     parts: dict[int, tuple[Value, Box]] = field(default_factory=dict)
 
     def group_of(self, index: int) -> Group | None:
-        """Group that a layer is in."""
+        """Return the group of a layer."""
         return next((group for group in self.groups if group.first <= index <= group.last), None)
 
 
 def alternates(first: Layer, second: Layer) -> bool:
-    """Whether the rectangles of two layers may be emitted alternately: an elementwise layer after what feeds it.
+    """Whether the rectangles of two layers may be emitted alternately: an elementwise layer after its producer.
 
-    One of few words and many micro-operations is faster as a whole.
+    A layer of few words and many micro-operations is faster as a whole.
     """
     return (isinstance(first, Mac) and isinstance(second, Elementwise) and not second.is_plain
             and first.output in second.inputs and first.region is None and first.output.shape == second.output.shape)
@@ -111,16 +111,16 @@ class Item:
     name: Name
 
 
-#: Words [low, high) that are taken from one layer to another.
+#: Words [low, high), and the first and last layer that occupy them.
 Placed = tuple[int, int, int, int]
 
 
 def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]],
               rest: int = 0) -> tuple[dict[Name, int], list[Placed]]:
-    """Place rectangles of words x layers, large ones first, each as low as it fits; return bases and what is taken.
+    """Place rectangles of words x layers, the largest first, each as low as it fits; return bases and occupied words.
 
-    An item starts in another bank than its `peers`, where there is one. Nothing takes words that were needed in the
-    `rest` layers before it.
+    An item starts in another bank than its `peers`, if possible. Items do not use words that were occupied in the
+    `rest` layers before them.
     """
     placed: list[Placed] = []
     bases: dict[Name, int] = {}

@@ -1,9 +1,10 @@
-"""Where every value lives and in which rectangles a layer is computed.
+"""The plan: the address of every value, and the rectangles of every layer.
 
-A value is `resident` (whole and blocked in the scratchpad from its definition to its last use) or it passes through
-system memory, and its layers work in rectangles of output rows and columns with strip buffers. The largest values
-that do not fit roll through a group of layers, or are sent to memory. What no value needs while a layer runs is the
-ring for weights, parameters and tables.
+A value is `resident`, which means whole and blocked in the scratchpad from its definition to its last use, or it passes
+through system memory. In the second case its layers work in rectangles of output rows and columns, with strip buffers.
+
+If the values do not fit, the largest roll through a cascade or go to memory. The words that no value needs during a
+layer are the ring for weights, parameters and tables.
 """
 
 from collections.abc import Mapping
@@ -20,12 +21,12 @@ from tq_hw.isa.config import Config
 
 __all__ = ["make_plan"]
 
-#: Layers for which words rest that nothing needs any more, and the share of the scratchpad that this may take.
+#: Layers for which freed words stay unused, and the share of the scratchpad that this may cost.
 _REST_LAYERS, _REST_SHARE = 2, 8
 
 
 class _Planner:
-    """Layers one by one with the choice as it is; what does not fit takes a value out of it, and all begins again."""
+    """Plans layer by layer with the current residents; if something does not fit, demotes a value and starts again."""
 
     def __init__(self, facts: Uses, config: Config, lead: int, rested: bool) -> None:
         self._facts, self._config, self._lead, self._rested = facts, config, lead, rested
@@ -42,7 +43,7 @@ class _Planner:
                 return plan
 
     def _cut(self) -> tuple[list[LayerPlan], list[Group]] | None:
-        """Cut all layers into rectangles; None, with a value less in the scratchpad, where that fails."""
+        """Cut all layers into rectangles; if that fails, demote a value and return None."""
         choice = self._choice
         plans: list[LayerPlan] = []
         groups: list[Group] = []
@@ -66,7 +67,7 @@ class _Planner:
         return plans, groups
 
     def _rectangles(self, index: int, budget: int) -> LayerPlan | None:
-        """Rectangles and strips of one layer in `budget` words."""
+        """Return rectangles and strips of one layer in `budget` words."""
         choice, layer = self._choice, self._layers[index]
         plan = None
         if self._lead and index == 0:
@@ -76,7 +77,7 @@ class _Planner:
         return plan
 
     def _allocate(self, plans: list[LayerPlan], groups: list[Group]) -> Plan | None:
-        """Place all values and strip buffers; None, with a value less in the scratchpad, where that fails."""
+        """Place all values and strip buffers; if that fails, demote a value and return None."""
         choice = self._choice
         lives = {index: (group.first, group.last) for group in groups for index in range(group.first, group.last + 1)}
         bases, placed = self._place(self._items(plans, groups, lives), plans)
@@ -101,7 +102,7 @@ class _Planner:
         return Plan({key: bases["value", key, 0, 0] for key in inside}, plans, tops, stored, tuple(groups), parts)
 
     def _place(self, items: list[Item], plans: list[LayerPlan]) -> tuple[dict[Name, int], list[Placed]]:
-        """Place all items, with rests between them if that is asked for and takes few words."""
+        """Place all items, with unused layers between them if that is requested and costs few words."""
         def top(placed: list[Placed]) -> int:
             return max((high for _, high, _, _ in placed), default=0)
         closely = first_fit(items, lambda name: self._peers(name, plans))
@@ -112,7 +113,7 @@ class _Planner:
         return closely
 
     def _items(self, plans: list[LayerPlan], groups: list[Group], lives: Mapping[int, tuple[int, int]]) -> list[Item]:
-        """What wants a place in the scratchpad, for how many words and during which layers."""
+        """Items to place in the scratchpad: their words and the layers during which they are needed."""
         choice, facts = self._choice, self._facts
         items = [Item(blocked_words(facts.values[key], self._config), *life, ("value", key, 0, 0))
                  for key, life in choice.lives().items()]
@@ -128,7 +129,7 @@ class _Planner:
         return items
 
     def _peers(self, name: Name, plans: list[LayerPlan]) -> list[Name]:
-        """What is read together with a value or strip, word by word: it should start in another bank."""
+        """Values and strips that are read together with this one, word by word: they should start in another bank."""
         kind, key, position, slot = name
         if kind == "in" and len(plans[key].in_words) == 2:
             other = self._layers[key].inputs[1 - position]
@@ -143,7 +144,7 @@ class _Planner:
         stored = {id(value.root) for value in self._facts.graph.outputs}
         for layer in self._layers:
             for value in layer.inputs:
-                # A view of other bytes is loaded from memory, even if it is resident then.
+                # A view of other bytes is loaded from memory, even if it becomes resident.
                 inside = id(value) in parts and kept(value)
                 if (not kept(value) or (value.root is not value and not inside)
                         or self._facts.read_from_memory(id(value))):
@@ -158,11 +159,12 @@ class _Planner:
 
 def make_plan(graph: Graph, config: Config, *, resident: bool = False, lead: int = 0,
               in_pieces: bool = True, rested: bool = False) -> Plan:
-    """Decide residency, rectangles and addresses; UnsupportedError when a layer cannot fit at all.
+    """Decide residency, rectangles and addresses; raise UnsupportedError if a layer cannot fit at all.
 
-    With `resident`, inputs and outputs of the model are whole in the scratchpad, too, where they fit; the
-    first layer begins with `lead` rows by slices of its input, where there is room for them. Without `in_pieces` no
-    layer reads its input once for each word of its windows. With `rested`, words that a layer needed are not those of
-    the next ones, where there is room: then loads of a layer need not wait for the layers before it.
+    - `resident`: inputs and outputs of the model are whole in the scratchpad, too, if they fit.
+    - `lead`: rows of a first rectangle that begins with slices of its input, if there is room for them.
+    - `in_pieces`: a layer may read its input once for each word of its windows.
+    - `rested`: successive layers use different words, if there is room, so that loads need not wait for the layers
+      before.
     """
     return _Planner(Uses(graph, config, resident, in_pieces), config, lead, rested).run()

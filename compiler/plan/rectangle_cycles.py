@@ -1,4 +1,4 @@
-"""Estimates of what a layer takes in rectangles of some size, to choose among sizes."""
+"""Estimates of a layer's cycles by the size of its rectangles, to choose a size."""
 
 from tq_hw.compiler.ir.layers import Layer, Mac, MaxPool
 from tq_hw.compiler.ir.value import Value
@@ -11,9 +11,9 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["rectangle_count", "rectangle_cycles", "streamed_cycles"]
 
-#: Cycles without those of pixels: of an operation of the array, of a rectangle, of one that nothing else runs under.
+#: Cycles in addition to those of pixels: per operation of the array, per rectangle, per rectangle without overlap.
 _OPERATION_CYCLES, _RECTANGLE_CYCLES, _WAIT_CYCLES = 12, 40, 100
-#: What a row adds that is a run of its own in memory.
+#: Cycles of a row that is a separate run in memory.
 _RUN_CYCLES = 4
 
 
@@ -24,11 +24,11 @@ def _bus_cycles(value: Value, rows: int, cols: int, blocks: int, config: Config)
         runs = 1 if value.place.row_bytes == cols * channels else rows
         return runs * ceil_div(ceil_div(rows, runs) * cols * channels, config.bus_bytes)
     beats = max(blocks, blocks * config.block // config.bus_bytes) + (channels % config.bus_bytes > 0)
-    return rows * cols * beats * 9 // 8  # short runs wait for each other
+    return rows * cols * beats * 9 // 8  # an allowance for waits between short runs
 
 
 def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config) -> int:
-    """Cycles of all operations of a rectangle: tiles of at least as many slots as there are rows of weights."""
+    """Cycles of all operations of a rectangle; a tile takes at least as many slots as there are rows of weights."""
     kernel_rows, kernel_cols = layer.kernel
     if not layer.depthwise:
         tiles = ceil_div(rows * cols, config.acc_words)
@@ -45,7 +45,7 @@ def _array_cycles(layer: Mac, rows: int, cols: int, blocks: int, config: Config)
 
 
 def rectangle_cycles(layer: Mac, plan: LayerPlan, config: Config) -> float:
-    """Estimate of the cycles of a layer, or of a row phase, with an input from memory, in a plan's rectangles."""
+    """Estimate the cycles of a layer, or a row phase, in a plan's rectangles; its input comes from memory."""
     rows, cols, blocks = plan.rows, plan.cols, plan.blocks
     images, height, width, channels = layer.output.shape
     extent = [(kernel - 1) * dilation for kernel, dilation in zip(layer.kernel, layer.dilation, strict=True)]
@@ -60,7 +60,7 @@ def rectangle_cycles(layer: Mac, plan: LayerPlan, config: Config) -> float:
 
 
 def rectangle_count(layer: Layer, plan: LayerPlan, config: Config) -> int:
-    """Rectangles of a layer."""
+    """Number of rectangles of a layer."""
     images, height, width, channels = layer.output.shape
     blocks = ceil_div(block_count(channels, config), plan.blocks)
     return images * ceil_div(height, plan.rows) * ceil_div(width, plan.cols) * blocks
@@ -79,9 +79,9 @@ def _work_cycles(layer: Layer, plan: LayerPlan, config: Config) -> int:
 
 
 def streamed_cycles(layer: Layer, plan: LayerPlan, config: Config) -> float:
-    """Estimate of the cycles of a layer of rectangles that pass through strip buffers, where `plan` has such.
+    """Estimate the cycles of a layer whose rectangles pass through the strip buffers of `plan`.
 
-    What neighbours both read is counted with each. Nothing runs under the first load and the last store.
+    Input that two rectangles read counts for each of them. The first load and the last store do not overlap with work.
     """
     stride, extent, _ = window(layer)
     loads = 0
@@ -97,7 +97,7 @@ def streamed_cycles(layer: Layer, plan: LayerPlan, config: Config) -> float:
     stores = _bus_cycles(layer.output, plan.rows, plan.cols, plan.blocks, config) if plan.out_words else 0
     work = _work_cycles(layer, plan, config)
     each = max(loads + stores, work) if plan.slots > 1 else loads + work + stores + _WAIT_CYCLES
-    # The last ones of a row or column are as small as what is left.
+    # The last rectangle of a row or column may be smaller.
     images, height, width, channels = layer.output.shape
     whole = images * height / plan.rows * width / plan.cols * block_count(channels, config) / plan.blocks
     return loads + stores + rectangle_count(layer, plan, config) * _RECTANGLE_CYCLES + whole * each

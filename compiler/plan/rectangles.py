@@ -1,4 +1,4 @@
-"""The rectangles that a layer is computed in, as large as their strip buffers may be."""
+"""The rectangles of a layer, as large as the words for their strip buffers allow."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Rectangles", "constant_words"]
 
-#: Output pixels that a strip has at least, where there is a choice.
+#: Least output pixels of a strip, where there is a choice.
 _STRIP_SLOTS = 128
-#: Those of the rectangles after a large first one.
+#: Least output pixels of the rectangles after a large first one.
 _LEAST_SLOTS = 32
-#: Row phases, and other rectangles than the widest, are used if they take less than this part of the cycles.
+#: Row phases, and rectangles narrower than the widest, are used if they take less than this share of its cycles.
 _WORTH = 0.95
-#: A layer of fewer rectangles has the widest. Cycles that are worth one rectangle less, as it has commands.
+#: A layer of fewer rectangles uses the widest. A rectangle less, with its commands, is worth this many cycles.
 _MANY, _WORTH_CYCLES = 16, 200
 
 
@@ -49,7 +49,7 @@ def _cuts_channels(layer: Layer) -> bool:
 
 
 def _made_here(layer: Layer) -> tuple[int, int]:
-    """Rows and columns of the output that a layer makes: all of them, or its region."""
+    """Rows and columns of the output that a layer computes: all of them, or its region."""
     if isinstance(layer, Mac) and layer.region is not None:
         top, bottom, left, right = layer.region
         return bottom - top, right - left
@@ -71,11 +71,11 @@ def _halves_down(size: int) -> list[int]:
 
 @dataclass
 class Rectangles:
-    """Finds them for one layer after the other.
+    """Finds the rectangles of one layer at a time.
 
     Members
     -------
-    folds : by number of the layer
+    folds : by index of the layer
     kept : whether a value needs no strips
     """
 
@@ -87,7 +87,7 @@ class Rectangles:
     _shapes: dict[tuple[int, int, tuple[bool, ...]], LayerPlan] = field(default_factory=dict)
 
     def strip_words(self, layer: Layer, index: int, rows: int, cols: int, blocks: int) -> tuple[tuple[int, ...], int]:
-        """Words of a strip buffer of each input and of the output, for this many rows, columns and channel blocks."""
+        """Words of a strip buffer of each input and of the output, for rectangles of `rows` x `cols` x `blocks`."""
         if isinstance(layer, Staged):
             return (0,) * len(layer.inputs), layer.minimum_words(self.config)
         (sy, sx), (ey, ex), _ = window(layer)
@@ -122,19 +122,19 @@ class Rectangles:
         all_blocks = block_count(layer.output.shape[3], self.config)
         strips = self.strip_words(layer, index, 1, 1, 1)
         streaming = any(strips[0]) or strips[1] > 0
-        # Few words and many micro-operations are faster as a whole.
+        # A layer of few words and many micro-operations is faster as a whole.
         whole = not streaming or isinstance(layer, Chain) or (isinstance(layer, Elementwise) and layer.is_plain)
         goal = h if whole else max(1, ceil_div(h, 4))
         if isinstance(layer, Mac) and not layer.depthwise:
-            # Fewer slots than there are rows of weights take as long: batches of a dense layer are worked on at once.
+            # Fewer slots than rows of weights would not be faster: the batches of a dense layer are computed at once.
             goal = max(goal, min(h, ceil_div(self.config.gemm_rows, w)))
         if streaming:
-            # Four strips of an eighth are better than two of a quarter: the first one is there sooner.
+            # Four strips of an eighth are better than two of a quarter: the first is loaded sooner.
             rows = min(goal, max(ceil_div(h, 8), ceil_div(_STRIP_SLOTS, w)))
             ins, out = self.strip_words(layer, index, rows, w, all_blocks)
             if 4 * (sum(ins) + out) <= min(budget, self.config.scratchpad_words // 4):
                 return LayerPlan(rows, w, ins, out, all_blocks, 4, self.folds[index])
-        # Fewer rows first, then fewer columns, then one buffer of each kind, at last fewer channels.
+        # Reduce rows first, then columns, then to one buffer of each kind, and last channels.
         for blocks, slots, cols, rows in itertools.product(
                 _halves(all_blocks) if _cuts_channels(layer) else [all_blocks], (2, 1),
                 [w] if isinstance(layer, Pad) else _halves(w), _halves_down(goal)):
@@ -144,7 +144,7 @@ class Rectangles:
         return None
 
     def _best_shape(self, layer: Layer, index: int, widest: LayerPlan, budget: int) -> LayerPlan:
-        """Rectangles that take the fewest cycles; narrow ones share few columns and rows with their neighbours."""
+        """Return the rectangles with the fewest cycles; narrower and taller ones may share less input."""
         if isinstance(layer, Staged | Pad | RowProgram) or rectangle_count(layer, widest, self.config) < _MANY:
             return widest
         key = index, budget, (*map(self.kept, layer.inputs), self.kept(layer.output))
@@ -169,7 +169,7 @@ class Rectangles:
         return best
 
     def leading(self, layer: Layer, index: int, rows: int, budget: int, ring: int) -> LayerPlan | None:
-        """Rectangles of a layer, the first one of `rows` rows, begun by slices; None if `budget` words are too few.
+        """Return rectangles whose first one, of `rows` rows, begins with slices; None if `budget` words are too few.
 
         Half of the ring, which has `ring` further words, must have room for the blocks of the open buffers.
         """
@@ -187,7 +187,7 @@ class Rectangles:
         return LayerPlan(min(rows, ceil_div(_LEAST_SLOTS, w)), w, ins, out, blocks, slots, lead_rows=rows)
 
     def _by_phases(self, layer: Mac, index: int, budget: int) -> tuple[float, LayerPlan] | None:
-        """The rectangles of row phases that take the fewest cycles, with these; None if there are no such phases."""
+        """Return the row phases' rectangles with the fewest cycles, and these cycles; None if there are no phases."""
         key = index, budget, self.kept(layer.output)
         if key in self._phase_plans:
             return self._phase_plans[key]
@@ -212,9 +212,9 @@ class Rectangles:
         return best
 
     def tile(self, layer: Layer, index: int, usual: int, budget: int) -> LayerPlan | None:
-        """Rectangles for a layer, or its row phases, whose strip buffers fit `budget` words; None if there are none.
+        """Return rectangles of a layer, or of its row phases, with strip buffers in `budget` words; None if none fit.
 
-        They have `usual` words, unless a layer of many rectangles is faster with more.
+        The buffers have `usual` words, unless a layer of many rectangles is faster with more.
         """
         found = self._tile(layer, index, min(usual, budget)) or self._tile(layer, index, budget)
         if found is None or found.row_phases:

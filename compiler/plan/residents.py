@@ -1,4 +1,4 @@
-"""Which values are in the scratchpad: whole, or rolling through a group of layers; the others go through memory."""
+"""The choice of values in the scratchpad: resident, or rolling through a cascade; the others go through memory."""
 
 from bisect import bisect_left
 from collections.abc import Sequence
@@ -20,23 +20,23 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Residents"]
 
-#: Half of a table comes through the ring at a time.
+#: Half of a table is in the ring at a time.
 _HALF_TABLE_BYTES = TABLE_BYTES // 2
-#: What takes less of the scratchpad than this share does not roll to make room.
+#: A value with less than this share of the scratchpad does not roll to make room.
 _ROLL_SHARE = 16
-#: Layers of a group at most.
+#: Most layers of a group.
 _GROUP_LAYERS = 8
 
 
 class Residents:
-    """The choice of a plan, which is taken back value by value until all fits.
+    """The residents of a plan; values are demoted one by one until everything fits.
 
     Members
     -------
     facts : the graph
     capacity, ring_minimum : words of the scratchpad, and of the ring of a layer with weights
-    resident, rolling : ids of values that are whole in the scratchpad, and of those that roll
-    rectangles : how layers are cut under this choice
+    resident, rolling : ids of resident values, and of values in rolling buffers
+    rectangles : the cuts of layers under this choice
     """
 
     def __init__(self, facts: Uses, config: Config) -> None:
@@ -52,12 +52,12 @@ class Residents:
             self._roll(key)
 
     def lives(self) -> dict[int, tuple[int, int]]:
-        """First and last layer at which each resident value is in use, in the order of the graph."""
+        """First and last layer that use each resident value, in the order of the graph."""
         spans = self.spans()
         return {key: self._life(key, spans) for key in self.facts.ordered(self.resident)}
 
     def _life(self, key: int, spans: Sequence[tuple[int, int]]) -> tuple[int, int]:
-        """First and last layer at which a value is in use; layers that alternate count as one, so do groups."""
+        """First and last layer that use a value; layers that alternate count as one, as does a group."""
         users = self.facts.users.get(key, [])
         first = self.facts.defined.get(key, users[0] if users else 0)
         last = max([first, self.facts.finished.get(key, first), *users])
@@ -66,7 +66,7 @@ class Residents:
             first -= 1
         if last + 1 < len(layers) and alternates(layers[last], layers[last + 1]):
             last += 1
-        # The groups are apart and in order: those that end before the value is made are passed over.
+        # Groups are disjoint and in order: skip those that end before the value is defined.
         for low, high in spans[bisect_left(spans, first, key=itemgetter(1)):]:
             if low > last:
                 break
@@ -74,7 +74,7 @@ class Residents:
         return first, last
 
     def spans(self) -> list[tuple[int, int]]:
-        """First and last layer of each group: the layers between which values roll."""
+        """First and last layer of each group."""
         found: list[tuple[int, int]] = []
         for low, high in sorted((self.facts.defined[key], max(self.facts.users[key])) for key in self.rolling):
             if found and low <= found[-1][1]:
@@ -84,13 +84,13 @@ class Residents:
         return found
 
     def kept(self, value: Value) -> bool:
-        """Whether a value needs no strips: it is resident, rolls, or lies inside a resident one."""
+        """Whether a value needs no strips: it is resident, rolls, or is inside a resident value."""
         part = self.facts.parts.get(id(value))
         return id(value) in self.resident or id(value) in self.rolling or (
             part is not None and id(part[0]) in self.resident)
 
     def live_words(self) -> list[int]:
-        """Words of the resident values that live while each layer runs."""
+        """Words of the resident values in use during each layer."""
         changes = [0] * (len(self.facts.graph.layers) + 1)
         for key, (first, last) in self.lives().items():
             words = blocked_words(self.facts.values[key], self.config)
@@ -99,7 +99,7 @@ class Residents:
         return list(accumulate(changes[:-1]))
 
     def settle(self) -> None:
-        """Send both tensors of a layer that goes from scratchpad to scratchpad to memory if one of them goes there."""
+        """Send all tensors of a layer that works within the scratchpad to memory if one of them is there."""
         before = None
         while before != self.resident:
             before = self.resident.copy()
@@ -109,7 +109,7 @@ class Residents:
                     self.resident -= ends
 
     def _roll(self, key: int) -> bool:
-        """Let a value roll through a group of layers, if there is a group in which it can."""
+        """Let a value roll through a group of layers, if there is a group for it."""
         if key in self._barred or not self.facts.is_made_and_used_here(key):
             return False
         low, high = self.facts.defined[key], max(self.facts.users[key])
@@ -129,7 +129,8 @@ class Residents:
     def _is_cascadable(self, first: int, last: int) -> bool:
         """Whether layers `first`..`last` can be a group.
 
-        They are few, go by rows, at most one folds windows and one has tables, and half of the scratchpad is left.
+        They must be few and work by rows; at most one folds windows, and at most one has tables; their constants need
+        at most half of the scratchpad.
         """
         layers = self.facts.graph.layers[first:last + 1]
         folded = sum(self.facts.folds[index] is not None for index in range(first, last + 1))
@@ -139,7 +140,7 @@ class Residents:
                 and not _reads_views(layers))
 
     def ring_least(self, first: int, last: int) -> int:
-        """Ring that layers `first`..`last` need: all constants of a group, with some room for those of the next."""
+        """Words of the ring for layers `first`..`last`: all constants of a group, and some room for the next layer."""
         if first == last:
             layer = self.facts.graph.layers[first]
             if isinstance(layer, Mac | Staged):
@@ -154,7 +155,7 @@ class Residents:
         return max(self.ring_minimum, words + max(self.ring_minimum // 4, gaps))
 
     def group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
-        """Strips and buffers of a group in `budget` words: strips as high as they can be, then room to roll."""
+        """Return strips and buffers of a group in `budget` words: the tallest strips, then the most room to roll."""
         layers = self.facts.graph.layers[first:last + 1]
         height = layers[-1].output.shape[1]
         rolling = {key for key in self.rolling if first <= self.facts.defined[key] <= last}
@@ -176,7 +177,7 @@ class Residents:
         return sum(self.buffer_words(key, group) for key in group.rolling)
 
     def buffer_words(self, key: int, group: Group) -> int:
-        """Words of the buffer that a value of a group rolls through."""
+        """Words of the rolling buffer of a value."""
         _, _, w, c = self.facts.values[key].shape
         return group.rolling[key].rows * row_words(w, block_count(c, self.config))
 
@@ -188,7 +189,7 @@ class Residents:
         return LayerPlan(rows, w, ins, out, blocks, 2, self.facts.folds[index], group.cuts[index - group.first])
 
     def demote(self, index: int, layers: Sequence[Layer]) -> None:
-        """Take a value out of the scratchpad around layer `index`, better one that `layers` do not use."""
+        """Demote a value in use at layer `index`, preferably one that `layers` do not use."""
         live = [key for key, (first, last) in self.lives().items() if first <= index <= last]
         used = {id(v) for layer in layers for v in (*layer.inputs, layer.output)}
         if live:
@@ -213,13 +214,13 @@ class Residents:
             f"{self.config.name!r} has {self.capacity}; a larger scratchpad_bytes helps")
 
     def _sparse(self, key: int) -> bool:
-        """Whether three quarters of a value's words would be empty: it is cheap to have in memory."""
+        """Whether three quarters of a value's words would be empty: it costs little in memory."""
         value = self.facts.values[key]
         return blocked_words(value, self.config) * self.config.block >= 4 * value.size_bytes
 
 
 def _reads_views(layers: Sequence[Layer]) -> bool:
-    """Whether bytes that one of the layers makes are read under another name by one of them."""
+    """Whether one of the layers reads another view of bytes that one of them computes."""
     made = {layer.output for layer in layers}
     roots = {value.root for value in made}
     return any(value.root in roots and value not in made for layer in layers for value in layer.inputs)

@@ -1,4 +1,4 @@
-"""What a plan starts from: which layers make and use each value, what lies inside what, and what may be resident."""
+"""The facts that a plan starts from: producers and users of each value, hosts, and which values may be resident."""
 
 from collections.abc import Iterable
 
@@ -15,7 +15,7 @@ __all__ = ["Uses"]
 
 
 def _by_memory(layer: Layer) -> bool:
-    """Whether a layer takes its inputs from memory in any case."""
+    """Whether a layer always reads its inputs from memory."""
     return isinstance(layer, Pad | Staged) and not isinstance(layer, Columns | Transpose)
 
 
@@ -25,13 +25,13 @@ class Uses:
     Members
     -------
     values, order : every value, and its number in the order of the graph, by id
-    defined, users : first layer that makes it, layers that use it; those of a host also make and use its parts
-    finished : last layer that makes it
-    parts : host and place in it of what is a part of another value
+    defined, users : first layer that writes a value, layers that read it; a host includes those of its parts
+    finished : last layer that writes a value
+    parts : host and box of values inside another value
     aliased : values whose bytes have another name
-    folds : by layer, how its windows are folded
+    folds : by layer, the folding of its windows
     whole : whether inputs and outputs of the model may be resident, too
-    in_pieces : whether windows of several words are folded: each word of them is a load of its own
+    in_pieces : whether windows of several words are folded; each word is a separate load
     """
 
     def __init__(self, graph: Graph, config: Config, whole: bool, in_pieces: bool = True) -> None:
@@ -52,7 +52,7 @@ class Uses:
             self.defined[id(host)] = min(self.defined[key], self.defined.get(id(host), self.defined[key]))
             self.finished[id(host)] = max(self.finished[key], self.finished.get(id(host), 0))
         self.folds = [self._fold(layer) for layer in graph.layers]
-        # Windows of a slice come from memory, so it is there.
+        # Windows are loaded from memory, so a slice with a folded reader is stored there.
         self.parts = made | {key: part for key, part in find_slices(graph, config).items()
                              if all(self.folds[i] is None for i in self.users[key])}
         for key, (host, _) in self.parts.items():
@@ -74,7 +74,7 @@ class Uses:
         return fold
 
     def may_reside(self, key: int, words: int) -> bool:
-        """Whether a value may be whole in the scratchpad, where all values have `words` words."""
+        """Whether a value may be resident, with `words` words for all values."""
         value = self.values[key]
         if key in self.parts:
             return False
@@ -88,19 +88,19 @@ class Uses:
         users = self.users[key]
         if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
             return False
-        # An input of one layer streams in strips under its computation.
+        # An input with one reader streams in strips during that layer's computation.
         return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1
 
     def read_from_memory(self, key: int) -> bool:
-        """Whether a layer reads a value from memory in any case."""
+        """Whether a layer always reads a value from memory."""
         return any(_by_memory(self.graph.layers[index]) for index in self.users.get(key, ()))
 
     def ordered(self, keys: Iterable[int]) -> list[int]:
-        """Ids in the order of the graph, which is the same in every run."""
+        """Return ids in the order of the graph, which is deterministic."""
         return sorted(keys, key=lambda key: self.order[key])
 
     def is_made_and_used_here(self, key: int) -> bool:
-        """Whether layers alone see a value, under its own name: no input, output or state."""
+        """Whether only layers use a value, and under its own name: it is no input, output, state or view."""
         value = self.values[key]
         return (key in self.defined and key in self.users and key not in self.aliased and value.initial is None
                 and value.root is value and not any(value is output for output in self.graph.outputs))
