@@ -1,9 +1,9 @@
-"""Models of which the accelerator takes a part: the rest stays with the host, operator by operator as it is.
+"""Partition of models: the accelerator runs some parts, and the host runs the other operators unchanged.
 
-    model --pieces--> what runs as one --clusters--> connected convex sets --partition--> mixed model
+    model --pieces--> pieces --clusters--> connected convex sets --partition--> mixed model
 
-A mixed model is a model: each accelerated part is one custom operator `tq-hw` that carries its compiled program. It is
-written, read, and run (`tq_hw.sim.mixed`) in that one form.
+A mixed model is a model in which each accelerated part is one custom operator `tq-hw` that contains its compiled
+program. It is written, read and run (`tq_hw.sim.mixed`) in this one form.
 """
 
 from tq_hw.compiler.partition.partition import Partition, partition

@@ -1,8 +1,8 @@
-"""Connected convex sets of a graph, and an order of them: no model here, only numbers.
+"""Connected convex sets of a graph and an order of them, independent of models.
 
-Nodes are 0 to n-1, each of two kinds: taken (by the accelerator) or not. A set is convex when no path leaves it and
-comes back: it can run as one step. Each set of taken nodes here is connected, and maximal: no two sets with an edge
-between them are convex together.
+Nodes are 0 to n-1, each of two kinds: taken (by the accelerator) or not. A set is convex if no path leaves it and
+returns: it can run as one step. The sets of taken nodes are connected and maximal: the union of two sets with an edge
+between them is not convex.
 """
 
 from collections.abc import Sequence
@@ -15,14 +15,14 @@ Edges = Sequence[set[int]]
 def clusters(after: Edges, taken: Sequence[bool]) -> list[list[int]]:
     """Return the sets of taken nodes, each in rising order.
 
-    `after` has the nodes that need a node's result; nodes are in an order in which they could run.
+    `after` has the readers of each node's result; nodes are in an order in which they can run.
     """
     owner = list(range(len(after)))
     following = [set(nodes) for nodes in after]
     merged = True
     while merged:
         merged = False
-        # The first nodes grow first: what hangs on one set early does not come to hang on two.
+        # Sets grow from the first nodes: a node next to an early set joins it before it is next to two sets.
         for first in range(len(after)):
             for second in sorted(after[first]):
                 one, other = owner[first], owner[second]
@@ -59,7 +59,7 @@ def _around(following: Edges, one: int, other: int) -> bool:
 
 
 def schedule(after: Edges, sets: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Return steps that run all nodes: each of `sets`, and between them all other nodes that can run by then."""
+    """Return steps that run all nodes: each of `sets`, and between them all other nodes that can run at that point."""
     step_of = {node: number for number, nodes in enumerate(sets) for node in nodes}
     missing = [0] * len(after)
     for nodes in after:

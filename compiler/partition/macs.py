@@ -1,4 +1,4 @@
-"""Multiplications of an operator by its shapes, on whichever side it runs."""
+"""Number of multiplications of an operator from its shapes, on either side."""
 
 import math
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ __all__ = ["macs_of"]
 
 
 def macs_of(op: Operator, tensors: Sequence[Tensor]) -> int:
-    """Return the multiplications that an operator's sums are made of; 0 for operators without sums of products."""
+    """Return the number of products in an operator's sums; 0 for operators without sums of products."""
     def shape(position: int) -> tuple[int, ...]:
         return tensors[op.inputs[position]].shape
 

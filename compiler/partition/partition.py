@@ -1,9 +1,11 @@
-"""`partition`: the largest parts of a model that the accelerator takes, compiled, and the rest for the host.
+"""`partition`: compile the largest parts of a model that the accelerator can run, and leave the rest to the host.
 
-Contract: the mixed model computes every integer, and every float, of the whole model in LiteRT's arithmetic (profile
-`litert`). A part is a connected convex set of pieces (`pieces.py`), so it runs as one step between others; no two parts
-with a tensor between them could be one. Within a part the program is what `compile_model` makes of a model of its
-operators alone. Operators of the host keep options, versions and contents. What shares a state stays on one side.
+- The mixed model computes every integer and every float of the whole model in LiteRT's arithmetic (profile `litert`).
+- A part is a connected convex set of pieces (`pieces.py`), so it runs as one step. Two parts with a tensor between them
+  cannot be merged.
+- The program of a part is the result of `compile_model` for a model of its operators only.
+- Operators of the host keep options, versions and contents.
+- Operators that share a state are on the same side.
 """
 
 import re
@@ -25,7 +27,7 @@ from tq_hw.sim.golden.profiles import check_profile
 
 __all__ = ["Partition", "partition"]
 
-#: Other views of the same bytes, and conversions of single elements: alone they are not worth the way.
+#: Views of the same bytes and conversions of single elements: a part of only these is not worth the transfers.
 _TRIFLES = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS", "QUANTIZE", "DEQUANTIZE", "CAST")
 _NO_WORK = "it computes nothing by itself, next to operators of the host"
 
@@ -36,10 +38,10 @@ class Partition:
 
     Members
     -------
-    model : the mixed model; tensors and operators have the index that they have in the file, an accelerated part that
-        of its first operator
-    parts : of each accelerated part what was compiled, in the order of the mixed model
-    pieces : all of the model's pieces, with why the host keeps one
+    model : the mixed model; tensors and operators have their index in the file, an accelerated part that of its first
+        operator
+    parts : the compiled programs of the accelerated parts, in the order of the mixed model
+    pieces : all pieces of the model, with the reason why the host keeps one
     """
 
     model: Model
@@ -48,7 +50,7 @@ class Partition:
 
     @property
     def refused(self) -> list[tuple[Operator, str]]:
-        """Operators of the host, and why the accelerator does not take them."""
+        """Operators of the host, and the reason why the accelerator does not run them."""
         return [(op, piece.refusal) for piece in self.pieces if piece.refusal for op in piece.operators]
 
     @property
@@ -62,13 +64,13 @@ class Partition:
 def partition(model: Model, config: Config, memory: Memory | None = None) -> Partition:
     """Split `model` (read without rules) and compile the accelerated parts for `config` and `memory`.
 
-    Raises `UnsupportedError` when the accelerator takes none of it, or LiteRT has no defined result for what is left,
-    `ModelError` for an operator of int8 that breaks its rules.
+    Raises `UnsupportedError` if the accelerator can run no operator, or if LiteRT has no defined result for one of the
+    rest; `ModelError` for an int8 operator that violates its rules.
     """
     model = model.under("litert")
     model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
     pieces = _settle(model, find_pieces(model, packs=False))
-    # An engine that computes anything there may as well end the process.
+    # Where LiteRT has no defined result, an engine may give any result, or crash.
     check_profile(model, {op.index for piece in pieces if piece.refusal for op in piece.operators}, refused=False)
     done: dict[tuple[int, ...], Compiled] = {}
     while True:
@@ -84,7 +86,7 @@ def partition(model: Model, config: Config, memory: Memory | None = None) -> Par
 
 
 def _settle(model: Model, pieces: list[Piece]) -> list[Piece]:
-    """Leave sets of trifles with the host."""
+    """Leave sets of only trifles to the host."""
     after = order_of(model.main, [piece.operators for piece in pieces])
     sets = clusters(after, [not piece.refusal for piece in pieces])
     left = {node for nodes in sets for node in nodes
@@ -102,7 +104,7 @@ def _first(pieces: list[Piece]) -> str:
 
 def _compile(model: Model, config: Config, memory: Memory | None, pieces: list[Piece], sets: list[list[int]],
              done: dict[tuple[int, ...], Compiled]) -> list[Piece] | None:
-    """Compile what is not in `done` by its operators; return new pieces if one is refused after all."""
+    """Compile the sets that are not in `done`, by their operators; return new pieces if a set is refused."""
     for nodes in sets:
         operators = _operators(pieces, nodes)
         key = tuple(op.index for op in operators)
@@ -122,7 +124,7 @@ def _compile(model: Model, config: Config, memory: Memory | None, pieces: list[P
 
 
 def _operators(pieces: list[Piece], nodes: "list[int] | tuple[int, ...]") -> list[Operator]:
-    """Return the operators of some pieces in the order of the pieces, which is one in which they can run."""
+    """Return the operators of some pieces in the order of the pieces, in which they can run."""
     return [op for number in sorted(nodes) for op in pieces[number].operators]
 
 

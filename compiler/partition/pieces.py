@@ -1,6 +1,6 @@
-"""What of a model is taken or left as one: single operators, float32 islands, and what shares a state.
+"""The pieces of a model, each of which runs on one side: single operators, float32 islands, operators with one state.
 
-Whether the accelerator takes a piece is found by lowering it alone: there is no second list of what is supported.
+Lowering a piece by itself shows whether the accelerator can run it: there is no second list of supported operators.
 """
 
 import re
@@ -30,10 +30,10 @@ from tq_hw.sim.golden.state import RESOURCE_KERNELS
 
 __all__ = ["CONSTANTS_ALONE", "Piece", "find_pieces", "order_of", "used_outputs"]
 
-#: Why an operator is left that a file could do without.
+#: Reason why an operator is left that could have been folded.
 CONSTANTS_ALONE = "it reads constants alone"
 _ENTRIES = ("DEQUANTIZE", "CAST")
-#: Operators that may be float32 between codes.
+#: Operators that may compute in float32 between codes.
 _INSIDE = (*_ENTRIES, *FLOAT_OPERATORS, *FLOAT_POOLS, *FLOAT_REDUCTIONS, *FLOAT_RESIZES, *FLOAT_ROWS, *COMPARISONS,
            *MOVES, *SEGMENTS, "SCATTER_ND", "CUMSUM", "ADD_N")
 #: Types of int8 models.
@@ -47,7 +47,7 @@ class Piece:
     Members
     -------
     operators : in the order of the model
-    refusal : why the accelerator does not take them, "" where it does
+    refusal : the reason why the accelerator does not run them, "" if it does
     """
 
     operators: tuple[Operator, ...]
@@ -55,7 +55,7 @@ class Piece:
 
 
 def order_of(subgraph: Subgraph, groups: Sequence[Sequence[Operator]]) -> Edges:
-    """Return for each group of operators the groups that read what it gives."""
+    """Return for each group of operators the groups that read its results."""
     giver = {index: number for number, group in enumerate(groups) for op in group for index in op.outputs}
     after: list[set[int]] = [set() for _ in groups]
     for number, group in enumerate(groups):
@@ -67,7 +67,7 @@ def order_of(subgraph: Subgraph, groups: Sequence[Sequence[Operator]]) -> Edges:
 
 
 def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
-    """Return the tensors that these operators give and others, or the caller, or nobody, read."""
+    """Return the results of these operators that others or the caller read, or that nothing reads."""
     chosen = list(operators)
     own = {op.index for op in chosen}
     outside = {index for op in subgraph.operators if op.index not in own for index in op.inputs}
@@ -79,8 +79,8 @@ def used_outputs(subgraph: Subgraph, operators: Iterable[Operator]) -> set[int]:
 def find_pieces(model: Model, *, packs: bool) -> list[Piece]:
     """Return the pieces of the main subgraph, in an order in which they can run.
 
-    With `packs` float32 is taken that would be computed operator by operator; the host is faster at that. Raises
-    `ModelError` for an operator of int8 that breaks its rules.
+    With `packs` the accelerator also runs float32 that is computed operator by operator, which the host does faster.
+    Raises `ModelError` for an int8 operator that violates its rules.
     """
     main = model.main
     groups = _Groups(main)
@@ -109,7 +109,7 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
         check_profile(part)
         legalize(part, packs=packs)
     except TqError as error:
-        # A float32 model is none of int8; an int8 operator that breaks its rules is wrong for every engine.
+        # The rules are for int8: a float32 operator is only refused, an invalid int8 operator is an error everywhere.
         if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):
             raise
         return _without_place(error.reason, operators)
@@ -117,13 +117,13 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
 
 
 def _is_foreign(main: Subgraph, op: Operator) -> bool:
-    """Whether an operator has tensors of types that the rules of int8 models say nothing of."""
+    """Whether an operator has tensors of types that the rules of int8 models do not cover."""
     return op.op not in SIGNATURES or any(main.tensors[index].dtype not in _KNOWN for index in (*op.inputs, *op.outputs)
                                           if index >= 0)
 
 
 def _without_place(message: str, operators: Sequence[Operator]) -> str:
-    """Return what a message says of an operator that its reader names already."""
+    """Return a message without the operator's name, which the caller adds."""
     if len(operators) > 1:
         return message
     if operators[0].op not in LOWERINGS and message.startswith("not supported: "):
@@ -132,11 +132,11 @@ def _without_place(message: str, operators: Sequence[Operator]) -> str:
 
 
 def _islands(main: Subgraph) -> list[set[int]]:
-    """Return the operators of each float32 result of codes that a QUANTIZE, comparison or ranking reads."""
+    """Return the operators of each float32 function of codes that a QUANTIZE, comparison or ranking reads."""
     maker = {index: op for op in main.operators for index in op.outputs}
     found = []
     for op in main.operators:
-        # Nobody has held the model against the rules: inputs may be absent.
+        # The model is not checked against the rules, so inputs may be absent.
         given = [index for index in op.inputs if index >= 0]
         if op.op not in ("QUANTIZE", *COMPARISONS, *RANKINGS) or not given or main.tensors[given[0]].dtype != "float32":
             continue
@@ -159,7 +159,7 @@ def _islands(main: Subgraph) -> list[set[int]]:
 
 
 def _stateful(main: Subgraph) -> list[set[int]]:
-    """Return operators that share a state: those of resources, and those of each variable tensor."""
+    """Return sets of operators that share a state: those of resources, and those of each variable tensor."""
     resources = {op.index for op in main.operators if op.op in RESOURCE_KERNELS}
     variables = [{op.index for op in main.operators if tensor.index in op.inputs}
                  for tensor in main.tensors if tensor.is_variable]
@@ -167,7 +167,7 @@ def _stateful(main: Subgraph) -> list[set[int]]:
 
 
 def _with_edges(main: Subgraph, members: set[int]) -> set[int]:
-    """Return operators with each DEQUANTIZE that makes float32 for them and each QUANTIZE that reads theirs."""
+    """Return operators together with each DEQUANTIZE of their inputs and each QUANTIZE of their results."""
     inside = [op for op in main.operators if op.index in members]
     read, made = ({index for op in inside for index in (op.inputs if reads else op.outputs)} for reads in (True, False))
     return members | {op.index for op in main.operators if (op.op == "DEQUANTIZE" and read & set(op.outputs)) or (
@@ -175,7 +175,7 @@ def _with_edges(main: Subgraph, members: set[int]) -> set[int]:
 
 
 class _Groups:
-    """Operators that belong together, with all that lies on paths between them."""
+    """Groups of operators, with all operators on paths between them."""
 
     def __init__(self, main: Subgraph):
         self.main = main
@@ -188,7 +188,7 @@ class _Groups:
                 self.after[source].add(index)
 
     def join(self, members: set[int]) -> None:
-        """Make one group of operators, of the groups that they are in, and of what lies between."""
+        """Merge operators, the groups that they are in, and all operators between them into one group."""
         size = 0
         while len(members) > size:
             size = len(members)
@@ -198,7 +198,7 @@ class _Groups:
         self.group |= dict.fromkeys(members, first)
 
     def of(self, members: set[int]) -> set[int]:
-        """Return all that is in the groups of these operators."""
+        """Return all operators in the groups of these operators."""
         touched = {self.group[index] for index in members}
         return {index for index, group in self.group.items() if group in touched}
 
