@@ -1,6 +1,6 @@
-"""The arena: activations in system memory. The bytes of a tensor that nothing reads any more are given away again.
+"""The arena: activations in system memory. The bytes of a tensor are reused after its last read.
 
-Who writes them next waits for the last read as for any other read of the same bytes (stream.py).
+The next write waits for that read, as for any read of the same bytes (stream.py).
 """
 
 from dataclasses import dataclass, field
@@ -20,8 +20,8 @@ Life = tuple[int, int]
 def lives(graph: Graph, plan: Plan) -> dict[int, Life]:
     """Return the life of the bytes of each tensor, by the id of the value that owns them.
 
-    Layers whose operations are emitted alternately are all there for as long as one of them is. Inputs, which a host
-    may look at again, and outputs live for ever.
+    Layers whose operations are emitted alternately share one life. Inputs, which the host may read again, and outputs
+    are never freed.
     """
     found: dict[int, Life] = {}
     layers = graph.layers
@@ -41,18 +41,18 @@ def lives(graph: Graph, plan: Plan) -> dict[int, Life]:
 
 @dataclass
 class Arena:
-    """Gives places to tensors, each as low as it fits.
+    """Allocates tensors, each at the lowest offset where it fits.
 
     Members
     -------
-    size_bytes : of all of it
+    size_bytes : size of the arena
     """
 
     size_bytes: int = 0
     _taken: list[tuple[int, int, Life]] = field(default_factory=list)
 
     def take(self, value: Value, life: Life) -> int:
-        """Return the first byte of a place that nothing else has during a life."""
+        """Return the first byte of a range that no other tensor uses during a life."""
         size = ceil_div(value.size_bytes, ALIGN_BYTES) * ALIGN_BYTES
         offset = 0
         for low, high, (first, last) in sorted(self._taken):

@@ -1,4 +1,4 @@
-"""What every layer's emission needs: places in memory, constants in the ring, operations, micro-operations."""
+"""Services for the emission of every layer: memory offsets, constants in the ring, operations, micro-operations."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,8 +31,8 @@ class Basis:
     Members
     -------
     memory : the system memory that the schedule is made for
-    choices : how layers are cut that are not cut by rule, by their numbers
-    buffers : name and kind ("tensor", "rolling" or "strip") of what each buffer number stands for
+    choices : the cuts of layers that differ from the rules, by index
+    buffers : by buffer number, name and kind ("tensor", "rolling" or "strip")
     """
 
     graph: Graph
@@ -52,11 +52,11 @@ class Basis:
     _holds: bool = False
     _uops: dict[tuple[frozenset[tuple[str, int]], ...], Code] = field(default_factory=dict)
     _uop_at: int = 0
-    #: Constants that are in the ring, and may be for another layer.
+    #: Constants in the ring that another layer may use.
     _kept: dict[bytes, Constants] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Make room in memory for inputs and outputs first, so that their places do not depend on the plan."""
+        """Allocate inputs and outputs first, so that their offsets do not depend on the plan."""
         names = [f"operator {layer.index} ({layer.op})" for layer in self.graph.layers]
         self.stream = Stream(self.config, names)
         self._ring = Ring(self.config.scratchpad_words)
@@ -86,7 +86,7 @@ class Basis:
         return region, offset + value.place.offset_bytes
 
     def has_place(self, value: Value) -> bool:
-        """Whether a value's bytes have a place in memory."""
+        """Whether a value's bytes have an offset in memory."""
         return id(value.root) in self._memory
 
     def _memory_access(self, value: Value, rows: tuple[int, int]) -> Access:
@@ -100,7 +100,7 @@ class Basis:
 
     @contextmanager
     def scope(self, hold: bool = False) -> Iterator[None]:
-        """Constants loaded inside stay in the ring until the end of the scope, or of one around it that holds."""
+        """Keep constants loaded inside in the ring until the end of this scope, or of an outer one with `hold`."""
         held, outer = len(self._ring.live), self._holds
         self._holds = outer or hold
         try:
@@ -112,19 +112,19 @@ class Basis:
                 self._holds = outer
 
     def ring_words(self) -> int:
-        """Size of the ring during this layer."""
+        """Words of the ring during this layer."""
         return self.config.scratchpad_words - self.plan.ring_bases[self.layer_index]
 
     def holds(self, *pieces: int) -> bool:
-        """Whether constants of this many words, each in one piece, fit the ring of this layer together."""
+        """Whether pieces of constants of these sizes fit the ring of this layer together."""
         return self._ring.holds(pieces, self.plan.ring_bases[self.layer_index])
 
     def room_words(self) -> int:
-        """Words of the longest piece of constants that now fits the ring of this layer."""
+        """Words of the longest piece of constants that currently fits the ring of this layer."""
         return self._ring.room(self.plan.ring_bases[self.layer_index])
 
     def place(self, data: bytes, row_bytes: int) -> Constants:
-        """Give rows of `row_bytes` bytes, one a word, a place in the image and in the ring; nothing is loaded."""
+        """Allocate rows of `row_bytes` bytes, one a word, in the image and in the ring, without loading them."""
         words = len(data) // row_bytes
         base = self._ring.take(words, self.plan.ring_bases[self.layer_index], held=self._holds)
         if base is None:
@@ -134,11 +134,11 @@ class Basis:
         return Constants(base, words, data, row_bytes)
 
     def bring(self, constants: Constants, first: int, last: int) -> Access:
-        """Load words `first` to `last` of what has a place in the ring; return what was written."""
+        """Load words `first` to `last` of allocated constants; return the written access."""
         return self.bring_each(constants, first, last, 1, 0)[0]
 
     def bring_each(self, constants: Constants, first: int, last: int, count: int, step: int) -> tuple[Access, ...]:
-        """Load words `first` to `last`, and as many `step` words further, `count` times in all."""
+        """Load words `first` to `last` and the same range every `step` words, `count` ranges in all."""
         words, size = last - first, constants.row_bytes
         at = [constants.base + first + number * step for number in range(count)]
         accesses = tuple(Access("pad", base, base + words) for base in at)
@@ -158,16 +158,16 @@ class Basis:
         return accesses
 
     def constant(self, data: bytes, row_bytes: int) -> tuple[int, Access]:
-        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and what was written."""
+        """Load rows of `row_bytes` bytes, one a word, into the ring; return the first word and the written access."""
         placed = self.place(data, row_bytes)
         return placed.base, self.bring(placed, 0, placed.words)
 
     def keep(self, constants: Constants) -> None:
-        """Note that constants are in the ring as they are, until something else is written there."""
+        """Record that constants remain in the ring until they are overwritten."""
         self._kept[constants.data] = constants
 
     def kept(self, data: bytes) -> Constants | None:
-        """Return constants that are in the ring of this layer, and hold them there; None if they are not."""
+        """Return constants that are still in the ring of this layer, and hold them there; None if they are not."""
         found = self._kept.get(data)
         if found is None or found.base < self.plan.ring_bases[self.layer_index]:
             return None
@@ -175,7 +175,7 @@ class Basis:
         return found
 
     def _written(self, writes: tuple[Access, ...]) -> None:
-        """Forget constants over which something is written."""
+        """Forget constants that these writes overwrite."""
         over = [data for data, at in self._kept.items() for access in writes
                 if access.space == "pad" and access.low < at.base + at.words and at.base < access.high]
         for data in over:
@@ -202,14 +202,14 @@ class Basis:
         return self.stream.add(Unit.VECTOR, fields, reads, writes, self.layer_index, meaning)
 
     def choice(self) -> Choice:
-        """How this layer is cut; one that alternates with the layer before it is cut as that."""
+        """Return the choice for this layer; a layer that alternates with the one before it has that one's choice."""
         number, layers = self.layer_index, self.graph.layers
         if number and alternates(layers[number - 1], layers[number]):
             number -= 1
         return self.choices.get(number, Choice())
 
     def new_buffer(self, name: str, kind: str = "strip") -> int:
-        """Return a fresh number for a buffer of the scratchpad that holds (a part of) tensor `name`."""
+        """Return a new number for a scratchpad buffer of (a part of) tensor `name`."""
         self.buffers.append((name, kind))
         return len(self.buffers) - 1
 
@@ -219,9 +219,9 @@ class Basis:
         return self.arena.size_bytes
 
     def places(self) -> list[tuple[str, int, int, int, tuple[int, int]]]:
-        """Name, region, first byte, size, first and last layer of every tensor that has a place in system memory.
+        """Name, region, first byte, size, first and last layer of every tensor in system memory.
 
-        Two whose layers do not meet may have the same bytes.
+        Two tensors whose layers do not overlap may share bytes.
         """
         roots = {id(v.root): v.root for layer in self.graph.layers for v in (*layer.inputs, layer.output)}
         roots |= {id(v.root): v.root for v in (*self.graph.inputs, *self.graph.outputs)}
@@ -231,17 +231,17 @@ class Basis:
     # Micro-operations
 
     def has_program_room(self, count: int) -> bool:
-        """Whether programs of `count` micro-operations in all fit beside those that are there."""
+        """Whether programs of `count` micro-operations in all fit in addition to the present ones."""
         return self._uop_at + count <= self.config.uops
 
     def reserve_program(self, count: int) -> None:
-        """Make sure that the next programs, `count` micro-operations in all, do not displace each other."""
+        """Make sure that the next programs, `count` micro-operations in all, do not overwrite each other."""
         if not self.has_program_room(count):
             self._uops.clear()
             self._uop_at = 0
 
     def program(self, uops: Sequence[Mapping[str, int]]) -> Code:
-        """Place a program in the micro-operation memory, if it is not there already."""
+        """Write a program to the micro-operation memory, unless it is already there."""
         if len(uops) > self.config.uops:
             layer = self.graph.layers[self.layer_index]
             raise UnsupportedError(f"operator {layer.index} ({layer.op}) takes {len(uops)} micro-operations, "

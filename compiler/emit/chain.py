@@ -1,4 +1,4 @@
-"""Elementwise layers that are one: an operation of the vector unit for each pair of streams, registers between them."""
+"""Merged elementwise layers: one vector operation for each pair of streams, with registers between them."""
 
 from collections.abc import Iterator
 
@@ -13,10 +13,10 @@ __all__ = ["emit_chain"]
 
 
 def emit_chain(emitter: Emitter, layer: Chain, plan: LayerPlan) -> Iterator[None]:
-    """Emit all parts for each rectangle, as registers hold one; yields after each."""
+    """Emit all parts for one rectangle after another, each of which fits in registers; yield after each."""
     emitter.tables(layer.tables)
     emitter.reserve_program(sum(len(part.uops) for part in layer.parts))
-    # All before the first operation: what is written later waits until nothing is in flight.
+    # All programs are written before the first operation: a later write would wait until the unit is idle.
     codes = [emitter.program(part.uops) for part in layer.parts]
     height, block = layer.output.shape[1], emitter.config.block
     for rect in rectangles(layer, plan, emitter):

@@ -1,4 +1,4 @@
-"""Whether constants are loaded as coded rows: where fewer bytes come, and no later."""
+"""The choice to load constants as coded rows: if that is fewer bytes and not slower."""
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
@@ -7,14 +7,14 @@ from tq_hw.isa.weight_code import encode_rows
 
 __all__ = ["coded_rows"]
 
-#: Coded bytes are at most 7 eighths of the plain ones, cycles of their load at most 9 eighths.
+#: Coded bytes must be at most 7/8 of the plain bytes, and the cycles of their load at most 9/8.
 _MOST_BYTES, _MOST_CYCLES, _PARTS = 7, 9, 8
 
 
 def coded_rows(data: bytes, row_bytes: int, config: Config, memory: Memory) -> bytes | None:
-    """Return the coded run of rows of `row_bytes` bytes, in whole beats; None if they are better loaded as they are.
+    """Return the coded run of rows of `row_bytes` bytes, in whole beats; None if a plain load is better.
 
-    Without a decoder, and where a row is not `cols` bytes, they are.
+    It is also None without a decoder, or if a row is not `cols` bytes.
     """
     if not config.compressed_weights or row_bytes != config.cols:
         return None

@@ -1,6 +1,6 @@
-"""Programs with a row in each lane (`Columns`): many rows share each wait of the chain that follows from a row's sum.
+"""Programs with a row in each lane (`Columns`): many rows share each wait of the chain that follows a row's sum.
 
-Words lie in the scratchpad, between two transposes that are done there, or come from memory, some lanes at a time.
+The words are in the scratchpad, between two transposes, or are loaded from memory for some lanes at a time.
 """
 
 from collections.abc import Iterator
@@ -37,12 +37,12 @@ _INT8 = 0
 
 @dataclass(frozen=True)
 class _Stream:
-    """Words of an element as rows of slots: addresses and what they mean.
+    """Words of an element as rows of slots: addresses and their meaning.
 
     Members
     -------
-    base, row_step, element_step : words: of the first one, from row to row of slots, from element to element
-    walk : of the first element
+    base, row_step, element_step : first word; words from one row of slots to the next, from one element to the next
+    walk : meaning of the first element
     """
 
     base: int
@@ -52,11 +52,11 @@ class _Stream:
     access: Access
 
     def fields(self, name: str) -> dict[str, int]:
-        """Fields of the stream, without elements."""
+        """Return the fields of the stream for one element."""
         return {f"{name}_base": self.base, f"{name}_col_step": 1, f"{name}_row_step": signed_step(self.row_step)}
 
     def elements(self, name: str, rows: int, copies: int) -> tuple[dict[str, int], Walk]:
-        """Fields and walk whose blocks are elements, of `rows` bytes, or `copies` of them, a row of slots for each."""
+        """Return fields and walk with an element, of `rows` bytes, a block, or with `copies` elements, a row each."""
         if copies == 1:
             return {**self.fields(name), f"{name}_block_step": signed_step(self.element_step)}, replace(
                 self.walk, block=rows)
@@ -80,13 +80,13 @@ class _Columns:
         self.has_maximum = parts.less is None
         self.maxima = RowCode([clear[0], *step], (1, len(step)), self.count)
         self.sums = RowCode([clear[1], *rest, *adds], (1, len(rest) + len(adds)), self.count)
-        # Of few words a term is added while the next element's is made.
+        # With few words, a term is added while the next element's term is computed.
         term, add = adds
         none = {**clear[1], "d_register": TERM}
         self.few_sums = RowCode([clear[1], none, *rest, add, term, add], (2, len(rest) + 2), self.count)
         self.scalars = RowCode(each_lane(code.uops), code.body, code.repeats)
         self.apply = once_through(rest + each_lane(parts.apply))
-        #: Elements less the maximum stay where results will be, if the program takes them from there.
+        #: Elements less the maximum, kept in the results' words if the program reads them from there.
         self.differences = None
         if parts.kept is not None:
             term, apply = parts.kept
@@ -94,7 +94,7 @@ class _Columns:
             self.apply = once_through(each_lane(apply))
             self.differences = once_through([{**rest[0], "destination": Destination.OUTPUT}])
             self.scratch = Scratch(f"{self.layer.output.name} (differences)", self.layer.output.size_bytes, _INT8)
-        #: Words that a register holds.
+        #: Words of a register.
         self.limit = max(1, config.vector_register_words // config.beats_per_word)
 
     def run(self) -> None:
@@ -115,14 +115,14 @@ class _Columns:
             0, block_count(self.width, self.config))))
 
     def _tiles(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-        """Columns and blocks that registers hold: whole blocks, if one is not too large."""
+        """Columns and blocks that fit in registers: whole blocks, if one fits."""
         blocks = block_count(self.width, self.config)
         for part in even_cuts(0, blocks, max(1, self.limit // self.height)):
             for cols in even_cuts(0, self.height, self.limit):
                 yield cols, part
 
     def _resident(self, value: Value, view: View, col: int, block: int) -> _Stream:
-        """Words of a value in the scratchpad: those of an element are a row, block after block."""
+        """Words of a resident value: an element is a row, block after block."""
         lanes = self.config.block
         walk = Walk(value, self.width, col * self.width, block * lanes, row=lanes,
                     col=self.width if self.height > 1 else lanes)
@@ -130,7 +130,7 @@ class _Columns:
             (0, self.count), (0, block_count(self.width, self.config))))
 
     def _from_memory(self) -> None:
-        """Lanes that the scratchpad has room for, in two buffers if that takes fewer cycles."""
+        """Process as many lanes as fit in the scratchpad, in two buffers if that takes fewer cycles."""
         emitter, count, block, room = self.emitter, self.count, self.config.block, self.plan.out_words // self.count
         rows = self.height * self.width
         slots = ceil_div(rows, block)
@@ -147,7 +147,7 @@ class _Columns:
             target.store(low, lanes, base, count, rows)
 
     def _cycles(self, slots: int, tile: int, buffers: int) -> float:
-        """Estimate of the cycles of all tiles: maxima and sums wait for each other, results for their element."""
+        """Estimate the cycles of all tiles: a maximum or sum waits for the one before it, a result for its element."""
         beats, tiles = tile * self.config.beats_per_word, ceil_div(slots, tile)
         waits = max(UOP_WAIT_CYCLES, beats)
         program = self.count * (2 * waits + 2 * beats + max(waits, 2 * beats)) + len(self.scalars.uops) * waits
@@ -155,9 +155,9 @@ class _Columns:
         return tiles * max(program, moved) + moved if buffers > 1 else tiles * (program + moved)
 
     def _copies(self, slots: int) -> int:
-        """Elements whose results are made at once, so that fewer wait for micro-operations before theirs.
+        """Number of elements whose results are computed at once, which reduces waits for earlier micro-operations.
 
-        Each needs the scalars of its row in registers of its own: they are worked out that often.
+        Each needs its own copy of the row's scalars, so these are computed as many times.
         """
         chain = len(self.scalars.uops) + self.scalars.body[1] * (self.scalars.repeats - 1)
 
@@ -168,7 +168,7 @@ class _Columns:
         return min((number for number in range(1, self.limit // slots + 1) if self.count % number == 0), key=cycles)
 
     def _tile(self, cols: int, slots: int, source: _Stream, target: _Stream) -> None:
-        """Maxima, sums, what follows from them, results; of a few words in several rows of the same slots."""
+        """Emit maxima, sums, scalars and results; with few words, several copies of the slots are rows."""
         emitter = self.emitter
         copies = self._copies(slots) if cols == slots else 1
         registers = {"cols": cols, "slots": copies * slots, "chunk_slots": copies * slots}
@@ -184,7 +184,7 @@ class _Columns:
         self._each(self.apply, registers, copies, source, target)
 
     def _collect(self, code: RowCode, registers: dict[str, int], source: _Stream, again: bool) -> None:
-        """Go over all elements of each row; rows of slots are other ones, or see the same elements `again`."""
+        """Visit all elements of each row; rows of slots have different elements, or with `again` the same."""
         rows = self.height * self.width
         walk = registers | source.fields("a") | ({"a_row_step": 0} if again else {}) | {
             "a_repeat1_step": signed_step(source.element_step)}
@@ -192,7 +192,7 @@ class _Columns:
             source.walk, repeat1=rows, row=0 if again else source.walk.row))
 
     def _each(self, code: RowCode, registers: dict[str, int], copies: int, source: _Stream, target: _Stream) -> None:
-        """Make something of each element."""
+        """Apply a program to each element."""
         rows = self.height * self.width
         (fields, taken), (out_fields, made) = (stream.elements(name, rows, copies)
                                                for stream, name in ((source, "a"), (target, "out")))
@@ -201,5 +201,5 @@ class _Columns:
 
 
 def emit_columns(emitter: Emitter, layer: Columns, plan: LayerPlan) -> None:
-    """Emit, per tile of lanes: maxima, sums, what follows from them, results."""
+    """Emit for each tile of lanes: maxima, sums, scalars, results."""
     _Columns(emitter, layer, plan).run()

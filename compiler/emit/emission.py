@@ -1,4 +1,4 @@
-"""Which function emits which layer."""
+"""The function that emits each kind of layer."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ __all__ = ["emission"]
 
 
 def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
-    """Emit one layer; those that others may be interleaved with yield after each rectangle."""
+    """Emit one layer; a layer that others may be interleaved with yields after each rectangle."""
     match layer:
         case Mac():
             yield from emit_mac(emitter, layer, plan)

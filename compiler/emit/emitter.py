@@ -1,4 +1,4 @@
-"""The state of an emission: what `Tables` has, and rectangles of tensors that come into the scratchpad and leave it."""
+"""The state of an emission: that of `Tables`, and loads and stores of rectangles of tensors."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -38,11 +38,11 @@ class Emitter(Tables):
 
     _views: dict[int, View] = field(default_factory=dict)
     _slots: dict[tuple[int, str, int], int] = field(default_factory=dict)
-    #: How many layers have the same weights.
+    #: Number of layers with the same weights.
     _weights: Counter[tuple[tuple[int, ...], bytes]] = field(default_factory=Counter)
 
     def resident(self, value: Value) -> View | None:
-        """View of a resident value, loaded at its first use if it comes from memory; None if it is not resident."""
+        """Return the view of a resident value, loaded at its first use if it is from memory; None if not resident."""
         if id(value) in self.plan.parts:
             host, box = self.plan.parts[id(value)]
             view = self.resident(host)
@@ -65,11 +65,11 @@ class Emitter(Tables):
         return self._views[id(value)]
 
     def is_resident(self, value: Value) -> bool:
-        """Whether a value is whole in the scratchpad."""
+        """Whether a value is resident."""
         return id(value) in self.plan.resident
 
     def comes_back(self, value: Value) -> bool:
-        """Whether a value is loaded that an earlier layer has stored."""
+        """Whether a value is loaded after an earlier layer stored it."""
         return id(value) not in self.plan.resident and id(value) not in self.plan.parts and any(
             layer.output.root is value.root for layer in self.graph.layers[:self.layer_index])
 
@@ -79,20 +79,20 @@ class Emitter(Tables):
         return self._slots[key]
 
     def weights_again(self, layer: Mac) -> bool:
-        """Whether another layer has the weights of this one."""
+        """Whether another layer has the same weights."""
         if not self._weights:
             self._weights.update((other.weights.shape, other.weights.tobytes()) for other in self.graph.layers
                                  if isinstance(other, Mac))
         return self._weights[layer.weights.shape, layer.weights.tobytes()] > 1
 
     def strip_base(self, plan: LayerPlan, kind: str, position: int = 0) -> int:
-        """Next strip buffer of an input ("in") or the output ("out")."""
+        """Return the next strip buffer of an input ("in") or the output ("out")."""
         slot = self._slot(kind, position, plan.slots)
         return plan.in_bases[position][slot] if kind == "in" else plan.out_bases[slot]
 
     def source(self, layer: Layer, plan: LayerPlan, position: int, rows: tuple[int, int], cols: tuple[int, int],
                blocks: tuple[int, int]) -> View:
-        """View of an input's rectangle (rows over all images), loading it when the input is not resident."""
+        """Return the view of an input's rectangle (rows over all images), loaded if the input is not resident."""
         value = layer.inputs[position]
         view = self.resident(value)
         if view is None:
@@ -102,7 +102,7 @@ class Emitter(Tables):
 
     def strip(self, layer: Layer, plan: LayerPlan, position: int, rows: tuple[int, int], cols: tuple[int, int],
               blocks: tuple[int, int]) -> View:
-        """View of the next strip buffer of an input, for a rectangle of it; nothing is loaded."""
+        """Return the view of an input's next strip buffer for a rectangle, without loading."""
         base = self.strip_base(plan, "in", position)
         width, depth = cols[1] - cols[0], blocks[1] - blocks[0]
         pitch = row_words(width, depth)
@@ -112,7 +112,7 @@ class Emitter(Tables):
         return View(self.new_buffer(name), base, words, pitch, width, rows[0], blocks[0], cols[0])
 
     def target(self, layer: Layer, plan: LayerPlan, rect: Rect) -> View:
-        """View that a rectangle of the output is written to."""
+        """Return the view that a rectangle of the output is written to."""
         view = self.resident(layer.output)
         if view is not None:
             return self._rolled(layer.output, view, rect)
@@ -130,7 +130,7 @@ class Emitter(Tables):
         return group.rolling.get(id(value)) if group is not None else None
 
     def _rolled(self, value: Value, view: View, rect: Rect) -> View:
-        """Move the rows that are still needed to the front of a rolling buffer, when a strip does not fit after."""
+        """Move the rows that are still needed to the front of a rolling buffer if a strip does not fit after them."""
         rolling = self._rolling(value)
         if rolling is None or rolling.origins[rect.rows[0]] == view.row0:
             return view
@@ -149,14 +149,14 @@ class Emitter(Tables):
         return moved
 
     def finish(self, layer: Layer, view: View, rect: Rect) -> None:
-        """Store a finished rectangle where system memory needs it."""
+        """Store a finished rectangle if system memory needs it."""
         if rect.blocks[0] < rect.blocks[1] and id(layer.output) in self.plan.stored:
             first = rect.image * layer.output.shape[1]
             self.store_rect(layer.output, view, (first + rect.rows[0], first + rect.rows[1]), rect.cols, rect.blocks)
 
     def _dense(self, value: Value, rows: tuple[int, int], cols: tuple[int, int], blocks: tuple[int, int],
                col_pitch: int) -> tuple[dict[str, int], int, bool]:
-        """Loop fields shared by loads and stores of a rectangle, the channels of a pixel, and if rows are runs."""
+        """Loop fields that loads and stores of a rectangle share, a pixel's channels, and whether a row is one run."""
         c, place = value.shape[3], value.place
         block = self.config.block
         channels = min(c, blocks[1] * block) - blocks[0] * block

@@ -1,6 +1,6 @@
-"""Programs over dense elements of any size: one slot is `block` elements, whatever the tensor's channels are.
+"""Programs over dense elements of any size: a slot is `block` elements, independent of the tensor's channels.
 
-Vector registers keep their contents from operation to operation: a walk over many rows goes on where it was.
+Vector registers keep their contents between operations, so several operations can walk over many rows.
 """
 
 from dataclasses import dataclass
@@ -22,18 +22,18 @@ from tq_hw.isa.uop import Alu, Destination, Reduce, Source
 __all__ = ["Elements", "emit_flat", "emit_one_hot"]
 
 _SLOT_LIMIT = 0xFFFF
-#: Elements of more slots than this are worked on in stretches, if they fit about this many of them.
+#: Elements of more slots than this are split into stretches; about this number of stretches, if they fit.
 _SHORT_SLOTS, _STRETCHES = 128, 8
 _INT8, _INT32 = 0, 2
 
 
 @dataclass(frozen=True)
 class Elements:
-    """Dense elements on their way between memory and words.
+    """Loads and stores of dense elements.
 
     Members
     -------
-    type : of the elements, as the vector unit's `a_type`
+    type : type of the elements, coded as the vector unit's `a_type`
     """
 
     emitter: Emitter
@@ -50,16 +50,16 @@ class Elements:
         return ceil_div(self.size_bytes * config.block, config.word_bytes)
 
     def walk(self, first: int, run: int, start: int = 0, repeat: int = 0) -> Walk:
-        """Slots from element `first` of a run on, which has `run` elements and begins with element `start`.
+        """Slots from element `first` on, in a run of `run` elements that begins with element `start`.
 
-        A repeat goes on `repeat` elements further.
+        Each repeat is `repeat` elements further.
         """
         size = self.size_bytes
         return Walk(self.value, run * size, start * size, first * size, col=self.emitter.config.block * size,
                     repeat1=repeat * size, type=self.type)
 
     def load(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> Access:
-        """Bring `count` elements from element `first` on into slots at `base`; `rows` times, `stride` apart."""
+        """Load `count` elements from element `first` on into slots at `base`; `rows` times, `stride` apart."""
         config, words = self.emitter.config, self.slot_words(self.emitter.config)
         region, offset = self.emitter.memory_of(self.value)
         slot_bytes = self.size_bytes * config.block
@@ -77,7 +77,7 @@ class Elements:
         return access
 
     def store(self, first: int, count: int, base: int, rows: int = 1, stride: int = 0) -> None:
-        """Write `count` elements from slots at `base` to element `first` on; `rows` times, `stride` apart."""
+        """Store `count` elements from slots at `base` to element `first` on; `rows` times, `stride` apart."""
         config, words = self.emitter.config, self.slot_words(self.emitter.config)
         region, offset = self.emitter.memory_of(self.value)
         whole = count // config.block
@@ -99,16 +99,16 @@ class Elements:
 
 
 def _stretch_slots(slots: int, room: int) -> int:
-    """Slots of one stretch: a few stretches with two buffers, so that loads and stores run under the program."""
+    """Slots of one stretch: a few stretches with two buffers, so that loads and stores overlap with the program."""
     if room < 2 or slots <= _SHORT_SLOTS:
         return min(slots, room, _SLOT_LIMIT)
     return min(max(_SHORT_SLOTS, ceil_div(slots, _STRETCHES)), room // 2, _SLOT_LIMIT)
 
 
 def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements], output: Elements) -> None:
-    """Per stretch of elements that registers hold: some rows in, the body over them, until all were there.
+    """For each stretch of elements that fits in registers: load some rows and run the body on them, for all rows.
 
-    Other inputs than the first have one row.
+    Inputs other than the first have one row.
     """
     config = emitter.config
     words, out_words = inputs[0].slot_words(config), output.slot_words(config)
@@ -161,7 +161,7 @@ def _walk(emitter: Emitter, layer: Flat, plan: LayerPlan, inputs: list[Elements]
 
 
 def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
-    """Per stretch of elements: elements in, one program, the results out."""
+    """For each stretch of elements: load them, run one program, store the results."""
     config = emitter.config
     emitter.tables(layer.tables)
     inputs = [Elements(emitter, value, code) for value, code in zip(layer.inputs, layer.types, strict=True)]
@@ -199,7 +199,7 @@ def emit_flat(emitter: Emitter, layer: Flat, plan: LayerPlan) -> None:
 
 
 def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
-    """Bring each index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
+    """Broadcast each index to all lanes by a reduction over one lane, then compare it with the numbers 0, 1, ..."""
     config = emitter.config
     _, count, _, size = layer.output.shape
     source, output = Elements(emitter, layer.inputs[0], _INT32), Elements(emitter, layer.output, _INT8)
@@ -212,7 +212,7 @@ def emit_one_hot(emitter: Emitter, layer: OneHot, plan: LayerPlan) -> None:
     groups = 0
     for low in range(0, blocks, limit):
         slots = min(limit, blocks - low)
-        # Indices and their words come and go together, while those of the other half are worked on.
+        # The indices and words of one half are loaded and stored while the other half is computed.
         room = plan.out_words // (wide + slots)
         at_once, halves = (min(count, room // 2), 2) if room > 1 else (1, 1)
         first, elements = low * config.block, min(size - low * config.block, slots * config.block)

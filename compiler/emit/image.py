@@ -1,4 +1,4 @@
-"""Constants as the accelerator reads them: weights by array row, parameter blocks, tables, in one image."""
+"""Constants in the accelerator's formats, in one image: weights by array row, parameter blocks, tables."""
 
 from dataclasses import dataclass, field
 
@@ -18,14 +18,14 @@ Int8Array = npt.NDArray[np.int8]
 
 @dataclass
 class Image:
-    """Bytes of region 0 while they grow; equal pieces are stored once."""
+    """The bytes of region 0, extended piece by piece; equal pieces are stored once."""
 
     data: bytearray = field(default_factory=bytearray)
     _known: dict[bytes, int] = field(default_factory=dict)
 
     @property
     def end(self) -> int:
-        """Where the next piece goes."""
+        """Offset of the next piece."""
         return len(self.data) + -len(self.data) % ALIGN_BYTES
 
     def add(self, piece: bytes) -> int:

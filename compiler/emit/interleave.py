@@ -1,8 +1,9 @@
-"""The order in which layers are emitted: an elementwise layer runs under the layer that feeds it.
+"""The order of emission: an elementwise layer overlaps with the layer that feeds it.
 
-The vector unit has time while the array computes. When a layer is only read by the elementwise layer after it, the
-rectangles of both alternate: the second works on a rectangle while the array computes the first one's next. Tables
-come into the vector unit during the layer before their user that leaves it most time.
+The vector unit is idle for part of the array's time. If an elementwise layer follows its producer, the rectangles of
+both alternate: the second layer works on a rectangle while the array computes the first layer's next one.
+
+Tables are loaded into the vector unit during an earlier layer, the one that leaves it the most time.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,15 +19,15 @@ from tq_hw.isa.legality import TABLE_BYTES
 
 __all__ = ["emit_layers"]
 
-#: Tables are loaded early where the ring is this many times as large.
+#: Tables are loaded early if the ring is this many times as large.
 _TABLE_SHARE = 8
-#: Micro-operations that the layers of a group take at most: none may displace another.
+#: Most micro-operations of the layers of a group, whose programs must all be present.
 _GROUP_UOPS = 24
 Emission = Callable[[Emitter, Layer, LayerPlan], Iterator[None]]
 
 
 def _follows(emitter: Emitter, index: int) -> bool:
-    """Whether the layer after layer `index` may alternate with it: both are then cut into the same rows."""
+    """Whether the layer after layer `index` may alternate with it; both are then cut into the same rows."""
     layers, plan = emitter.graph.layers, emitter.plan
     if (index + 1 == len(layers) or not alternates(layers[index], layers[index + 1])
             or plan.group_of(index) is not None or plan.group_of(index + 1) is not None):
@@ -41,7 +42,7 @@ def _follows(emitter: Emitter, index: int) -> bool:
 
 
 def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
-    """For each layer the layers whose tables are to be loaded during it."""
+    """Return for each layer the layers whose tables are loaded during it."""
     config, layers = emitter.config, emitter.graph.layers
     early: dict[int, list[Layer]] = {}
     free = 0
@@ -68,7 +69,7 @@ def _early_tables(emitter: Emitter) -> dict[int, list[Layer]]:
 
 
 def _prepare(emitter: Emitter, user: Layer, started: bool = False) -> None:
-    """Bring in tables and a long program of a later layer, which does not displace that of one that has `started`."""
+    """Load tables and a long program of a later layer, but do not overwrite that of a layer that has `started`."""
     if isinstance(user, RowProgram):
         count = emitter.config.uops // 2 + _GROUP_UOPS
         if started and not emitter.has_program_room(count):
@@ -82,7 +83,7 @@ def _prepare(emitter: Emitter, user: Layer, started: bool = False) -> None:
 
 
 def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
-    """Emit the strips of layers that cascade, one after the other."""
+    """Emit the strips of a cascade in order."""
     layers, plans = emitter.graph.layers, emitter.plan.layers
     emitter.reserve_program(_GROUP_UOPS)
     for layer in layers[group.first:group.last + 1]:
@@ -100,7 +101,7 @@ def _emit_group(emitter: Emitter, group: Group, emission: Emission) -> None:
 
 
 def emit_layers(emitter: Emitter, emission: Emission) -> None:
-    """Emit all layers of the graph in an order that keeps array and vector unit busy together."""
+    """Emit all layers of the graph in an order that keeps array and vector unit busy at the same time."""
     layers, plans = emitter.graph.layers, emitter.plan.layers
     early = _early_tables(emitter)
     index = 0
@@ -117,17 +118,17 @@ def emit_layers(emitter: Emitter, emission: Emission) -> None:
         steps = emission(emitter, layers[index], plans[index])
         for user in early.get(index, ()):
             if index == 0:
-                next(steps, None)  # what the first layer needs is loaded first
+                next(steps, None)  # the first layer's own loads come first
             if emitter.room_words() * emitter.config.word_bytes >= TABLE_BYTES:
                 _prepare(emitter, user, started=index == 0)
         if _follows(emitter, index):
             if index:
-                # Rectangles of both alternate, so neither program may displace the other.
+                # Rectangles of both alternate, so neither program may overwrite the other.
                 emitter.reserve_program(_GROUP_UOPS)
-            # Later its tables may find no room: the first layer holds its own constants in the ring.
+            # Later there may be no room for its tables: the first layer's constants are held in the ring.
             emitter.tables(getattr(layers[index + 1], "tables", (None, None)))
             follower = emission(emitter, layers[index + 1], plans[index + 1])
-            # One rectangle after: the first layer's next rectangle is in the array's queue before.
+            # The follower is one rectangle behind, so that the array already has the first layer's next rectangle.
             next(steps, None)
             for _ in steps:
                 emitter.layer_index = index + 1

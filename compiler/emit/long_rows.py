@@ -1,7 +1,7 @@
-"""Programs over rows that a register does not hold: in pieces (`LongRows`).
+"""Programs over rows that do not fit in a register: in pieces (`LongRows`).
 
-Vector registers keep their contents from operation to operation: maxima, sums and what is made of them stay there.
-Results are written where the elements were.
+Vector registers keep their contents between operations: maxima, sums and scalars stay there. Results overwrite the
+elements.
 """
 
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ _INT8 = 0
 def row_operation(emitter: Emitter, code: RowCode, fields: dict[str, int], accesses: tuple[Access, ...],
                   source: Walk | None = None, target: Walk | None = None,
                   writes: tuple[Access, ...] | None = None) -> None:
-    """Emit one vector operation; without stream A it works on registers alone; results go to `writes`, or in place."""
+    """Emit one vector operation; without stream A it works only on registers; results go to `writes`, or in place."""
     placed = emitter.program(code.uops)
     body = code.body if code.body[1] else None
     emitter.vector({"out_blocks": 1, "tile_slots": fields["slots"], **fields,
@@ -40,7 +40,7 @@ def once_through(uops: list[Uop]) -> RowCode:
 
 
 def reserve(emitter: Emitter, codes: tuple[RowCode, ...]) -> None:
-    """Have programs of a layer next to each other in the vector unit, if it holds all of them."""
+    """Make sure that the programs of a layer do not overwrite each other, if the vector unit has room for all."""
     total = sum(len(code.uops) for code in codes)
     if total <= emitter.config.uops:
         emitter.reserve_program(total)
@@ -53,7 +53,7 @@ class _LongRows:
     plan: LayerPlan
 
     def __post_init__(self) -> None:
-        """Cut rows into stretches that the scratchpad holds, chunks that a register holds."""
+        """Cut rows into stretches that fit in the scratchpad, and these into chunks that fit in a register."""
         config = self.config = self.emitter.config
         parts = parts_of(self.layer.program, self.layer.numbers)
         self.has_maximum = parts.less is None
@@ -99,7 +99,7 @@ class _LongRows:
             self.target.store(starts[1] + first * self.config.block, self._elements(first), access.low)
 
     def _at(self, walk: Walk, first: int) -> Walk:
-        """The same from slot `first` of the row on."""
+        """Return the walk from slot `first` of the row on."""
         return replace(walk, at=first * self.config.block)
 
     def _elements(self, first: int) -> int:
@@ -116,7 +116,7 @@ class _LongRows:
                 "chunk_slots": min(self.chunk, slots)}
 
     def _reduce(self, code: RowCode, first: int, access: Access, source: Walk) -> None:
-        """Reduce whole chunks, then the last one, of whose last word some lanes are empty."""
+        """Reduce whole chunks, then the last chunk, whose last word has empty lanes."""
         slots = min(self.stretch, self.slots - first)
         left = self.channels % self.config.block if first + slots == self.slots else 0
         last = (slots - 1) // self.chunk * self.chunk if left else slots
@@ -128,5 +128,5 @@ class _LongRows:
 
 
 def emit_long_rows(emitter: Emitter, layer: LongRows, plan: LayerPlan) -> None:
-    """Emit each row: its maximum, its sum, what follows from it, its results; a row in pieces comes once for each."""
+    """Emit each row: maximum, sum, scalars, results; a row in pieces is loaded again for each of these passes."""
     _LongRows(emitter, layer, plan).run()

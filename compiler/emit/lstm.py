@@ -1,10 +1,13 @@
-"""All steps of an LSTM in the scratchpad: weights, gates, states and results stay there until the last one.
+"""All steps of an LSTM in the scratchpad: weights, gates, states and results stay there until the last step.
 
-The products with the input are made for all steps at once. A step is an array operation over the hidden state before
-it and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
-With activation lanes the sums of three gates go through the logistic, and those of the fourth through the tanh; so do
-cells, unless their scale is smaller than the lanes take.
-Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image]; blocks are equally full.
+The products with the input are computed for all steps at once. A step is an array operation on the previous hidden
+state and six programs: sums of the gates, their activations, the new cell state (two), its tanh, the new hidden state.
+
+With activation lanes, the sums of three gates pass through the logistic, those of the fourth through tanh. The cell
+state passes through tanh lanes, too, unless its scale is smaller than the lanes accept.
+
+Vectors of cells are stored as [block][image of the batch], those of gates as [gate][block][image]; all blocks have the
+same number of channels.
 """
 
 from collections.abc import Mapping
@@ -38,13 +41,13 @@ _NO_SUMS: _Sums = (None, 0, ())
 
 
 def _programs(layer: Lstm, active: ActivationProgram | None, lanes: bool) -> dict[str, tuple[Uop, ...]]:
-    """Micro-operations of a step, by name; `active` computes activations, those of gates where no lanes do."""
+    """Micro-operations of a step, by name; `active` computes the activations that lanes do not compute."""
     log2 = layer.cell_scale_log2
     gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
     tanh = activated(Activation.TANH)
     first: dict[str, tuple[Uop, ...]] = {}
     if lanes:
-        # Arguments of a tanh beyond those of int16 change nothing: it is 1 or -1 there already.
+        # Saturating the argument of a tanh to int16 changes nothing: the result is already 1 or -1 there.
         first |= {"logistic": (to(0, _SCALED), {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
                   "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh})}
     else:
@@ -66,7 +69,7 @@ class _Emission:
         self.emitter, self.layer, self.config = emitter, layer, emitter.config
         self.rooms = Rooms(self.config, layer, plan.out_bases[0])
         self.traffic = Traffic(emitter, layer, self.rooms)
-        #: Words of a vector that a register holds.
+        #: Words of a vector that fit in a register.
         self.at_once = max(1, self.config.vector_register_words // self.config.beats_per_word)
         self.lanes = layer.gates_activate(self.config)
         self.active = None if layer.cells_activate(self.config) else activation_of(layer)
@@ -77,7 +80,7 @@ class _Emission:
         rooms = self.rooms
         emitter, layer = self.emitter, self.layer
         x, hidden, cell = layer.inputs
-        # Tables and micro-operations are written while weights are on their way.
+        # Tables and micro-operations are written while the weights load.
         if self.active is not None:
             emitter.tables(self.active.tables)
         self.traffic.load_sequence(x)
@@ -122,7 +125,7 @@ class _Emission:
         return sums
 
     def _products(self) -> Scratch:
-        """Products of the whole sequence with the input weights, as int16 [step][gate][block][image]."""
+        """Emit the products of the whole sequence with the input weights, as int16 [step][gate][block][image]."""
         rooms = self.rooms
         emitter, config, layer = self.emitter, self.config, self.layer
         count, sub = layer.steps * layer.batch, config.sub_blocks
@@ -215,7 +218,7 @@ class _Emission:
                 "out_row_step": by_block}, ("sums", "codes"), (rooms.whole["active"],),
                 (rooms.vector_walk(sums), self._codes(0), rooms.vector_walk(active)))
         entry, forget, out, cell = (base["active"] + number * rooms.vector for number in range(4))
-        # What is added to the cells stays in a register between the two programs.
+        # The addend of the cell state stays in a register between the two programs.
         for at in range(0, flat, self.at_once):
             cells = {"slots": min(self.at_once, flat - at)}
             self._program("new", {**cells, **self._stream("a", entry + at * rooms.wide),
@@ -242,7 +245,7 @@ class _Emission:
                       (rooms.vector_walk(active, 2 * flat), rooms.vector_walk(squashed), rooms.results(step)))
 
     def _codes(self, first: int) -> Walk:
-        """Codes of the activations, a word for all images of a block, from word `first` on."""
+        """Codes of the activations, one word for all images of a block, from word `first` on."""
         word = self.config.word_bytes
         return Walk(self.codes, len(self.codes), at=first * word, row=word, cols=self.layer.batch)
 

@@ -1,6 +1,7 @@
-"""Where everything of an LSTM lies while it runs, and what its words hold, in words of the graph.
+"""Scratchpad layout of an LSTM, and the meaning of its words in the graph's terms.
 
-Vectors of cells lie as [block][image of the batch], those of gates as [gate][block][image]; blocks are equally full.
+Vectors of cells are stored as [block][image of the batch], those of gates as [gate][block][image]; all blocks have the
+same number of channels.
 """
 
 from dataclasses import replace
@@ -14,9 +15,9 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["INT16", "Rooms"]
 
-#: Code of the type.
+#: Type code of int16.
 INT16 = 1
-#: Slots that are one row.
+#: Row length for slots that form a single row.
 _ALL = 1 << 30
 
 
@@ -25,10 +26,10 @@ class Rooms:
 
     Members
     -------
-    base, whole : first word, and words, of each buffer
-    blocks, width : words of a vector of cells of int8, cells in each
-    wide, size : words and bytes of one of those as int16
-    vector : words of one vector of cells of int16
+    base, whole : first word and words of each buffer
+    blocks, width : words of a vector of int8 cells, cells in each word
+    wide, size : words and bytes of such a word's cells as int16
+    vector : words of a vector of int16 cells
     out_blocks : output blocks of all gates
     """
 
@@ -48,14 +49,14 @@ class Rooms:
         self.out_blocks = 4 * self.blocks * config.sub_blocks
 
     def gates(self, products: Scratch, block: int, step: int | None = None) -> Walk:
-        """Products with the input of all rows, or of one step, from `block` of all gates on: [row][gate][block]."""
+        """Products with the input, of all rows or of one step, from `block` of all gates on: [row][gate][block]."""
         layer, row = self.layer, 4 * self.blocks * self.size
         first, apart = (0, 1) if step is None else (step * layer.batch, 1) if layer.time_major else (step, layer.steps)
         return Walk(products, products.size_bytes, at=first * row + block * self.size, block=self.size,
                     col=apart * row, cols=_ALL)
 
     def vector_walk(self, scratch: Scratch, first: int = 0) -> Walk:
-        """Words of cells from word `first` on, one after the other: [gate][block][image]."""
+        """Consecutive words of cells from word `first` on: [gate][block][image]."""
         return Walk(scratch, scratch.size_bytes, at=first * self.size, block=self.layer.batch * self.size,
                     col=self.size, cols=_ALL)
 

@@ -1,4 +1,4 @@
-"""What an LSTM brings into the scratchpad and takes out of it: weights, parameters, the sequence, both states."""
+"""Loads and stores of an LSTM: weights, parameters, the sequence, both states."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,18 +19,18 @@ __all__ = ["Traffic"]
 
 
 class Traffic:
-    """Constants and tensors of a layer, on their way between memory and its rooms."""
+    """Transfers of a layer's constants and tensors between memory and its `Rooms`."""
 
     def __init__(self, emitter: Emitter, layer: Lstm, rooms: Rooms) -> None:
         self.emitter, self.layer, self.rooms, self.config = emitter, layer, rooms, emitter.config
 
     def weights(self, of: Callable[[Gate], npt.NDArray[np.int8]], rows: int) -> bytes:
-        """Weights of all gates, every gate from an output block of its own on; the first `rows` of each step."""
+        """Weights of all gates, each gate starting with a new output block; the first `rows` of each step."""
         return b"".join(gemm_weights(self.spread(of(gate))[:, None, None, :], self.config)[..., :rows, :].tobytes()
                         for gate in self.layer.gates)
 
     def spread(self, rows: IntArray) -> IntArray:
-        """Zeros after the cells of each block."""
+        """Pad the cells of each block with zeros."""
         more = [(0, 0)] * (rows.ndim - 1)
         full = np.pad(rows, [(0, self.rooms.blocks * self.rooms.width - len(rows)), *more])
         parts = full.reshape(self.rooms.blocks, self.rooms.width, *rows.shape[1:])
@@ -50,7 +50,7 @@ class Traffic:
         self.emitter.bring(Constants(self.rooms.base[name], words, data, row_bytes), 0, words)
 
     def _move(self, value: Value, fields: Mapping[str, int], access: Access, load: bool) -> None:
-        """Load or store; `fields` has places as for a load, counts, and the bytes of words."""
+        """Load or store; `fields` has addresses as for a load, counts, and bytes of words."""
         region, offset = self.emitter.memory_of(value)
         memory = (Access(f"region{region}", offset, offset + value.size_bytes),)
         shared = {key: n for key, n in fields.items() if key not in ("base", "at", "bytes", "last_bytes", "run_bytes")}
@@ -66,7 +66,7 @@ class Traffic:
                 (access,), memory, self.emitter.layer_index)
 
     def load_sequence(self, x: Value) -> None:
-        """Bring the input in as [block][row of memory]."""
+        """Load the input as [block][row of memory]."""
         count = self.layer.steps * self.layer.batch
         depth = self.layer.gates[0].input_weights.shape[1]
         blocks, block = ceil_div(depth, self.config.block), self.config.block
@@ -75,7 +75,7 @@ class Traffic:
                        "step1": 1, "count2": 1, "count3": 1}, self.rooms.whole["sequence"], True)
 
     def bytes(self, value: Value, base: int, access: Access, *, steps: int, load: bool) -> None:
-        """Move hidden states of some steps."""
+        """Load or store the hidden states of some steps."""
         batch, cells, width = self.layer.batch, self.layer.cells, self.rooms.width
         fields = {"base": base, "bytes": width, "last_bytes": cells - (self.rooms.blocks - 1) * width,
                   "count0": self.rooms.blocks, "step0": batch, "count3": 1}
@@ -88,7 +88,7 @@ class Traffic:
         self._move(value, fields, access, load)
 
     def cell(self, value: Value, *, load: bool) -> None:
-        """Move the cell state: whole blocks, then what is left over."""
+        """Load or store the cell state: whole blocks, then the remaining cells."""
         batch, cells, word = self.layer.batch, self.layer.cells, self.config.word_bytes
         whole, left = divmod(cells, self.rooms.width)
         parts = ([(0, whole, self.rooms.width)] if whole else []) + ([(whole, 1, left)] if left else [])

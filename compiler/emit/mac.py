@@ -1,4 +1,4 @@
-"""Multiply-accumulate layers: the array's operations, the vector unit's requantization after them."""
+"""Multiply-accumulate layers: operations of the array, followed by requantization in the vector unit."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -19,25 +19,29 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["emit_mac"]
 
-#: Weights of a layer that is one rectangle come in chunks of about this many words: the array starts after the first.
+#: Weights of a layer of one rectangle are loaded in chunks of about this many words: the array starts after the first.
 _CHUNK_WORDS = 256
 #: Constants are loaded in pieces of about this many words.
 _PIECE_WORDS = 64
-#: With compressed weights both are longer: words come faster, and the commands of each piece are bytes, too.
+#: With compressed weights both are longer: words load faster, and the commands of each piece cost bytes, too.
 _CODED_CHUNK_WORDS, _CODED_PIECE_WORDS = 1200, 600
 
 
 class _MacEmitter(MacLayer):
     """A layer whose kernel is one operation of the array, or one per folded column or column phase.
 
-    Loops, from the outermost: chunks of output blocks whose constants are in the ring together, rectangles, groups of
-    output blocks whose constants come together, operations.
+    The loops are, from the outermost:
+
+    - chunks: output blocks whose constants are in the ring together
+    - rectangles
+    - groups: output blocks whose constants are loaded together
+    - operations
     """
 
     def run(self) -> Iterator[None]:
-        """Emit the layer; where the ring holds no output block's constants, `emit_split` cuts the kernel.
+        """Emit the layer; if one output block's constants do not fit the ring, `emit_split` cuts the kernel.
 
-        Yields after each rectangle that is complete (all output blocks).
+        Yields after each complete rectangle (all output blocks).
         """
         sub, ring = self.config.sub_blocks, self.emitter.ring_words()
         if not self._holds_a_word_block():
@@ -58,7 +62,7 @@ class _MacEmitter(MacLayer):
                         yield
 
     def _again(self) -> bool:
-        """Whether another layer has the same weights, and both have room for them apart from parameters."""
+        """Whether another layer has the same weights, and the ring has room for them separate from parameters."""
         words = self.out_blocks * self.packed.words(), self.out_blocks * self.config.param_words
         return (not self.same and self.plan.cuts is None and not self.plan.lead_rows and self.packed.fold is None
                 and not self.config.compressed_weights
@@ -74,9 +78,9 @@ class _MacEmitter(MacLayer):
         return self.emitter.holds(*((weights, parameters) if apart else (weights + parameters,)))
 
     def _chunk_blocks(self, ring: int) -> int:
-        """Output blocks whose constants are in the ring together: all of them where half of it has room for them.
+        """Output blocks whose constants are in the ring together: all of them if half of the ring has room for them.
 
-        A single rectangle takes fewer at a time, so that the array begins as soon as the first ones are there.
+        For a single rectangle fewer are loaded at a time, so that the array starts as soon as the first are loaded.
         """
         sub, chunk = self.config.sub_blocks, self.out_blocks
         per_block = self.packed.words() + self.config.param_words
@@ -93,17 +97,17 @@ class _MacEmitter(MacLayer):
         return sum(len(span) for layer in self.layers for span in self.spans(layer, (0, 1), None)) == 1
 
     def _job(self, rect: Rect, constants: MacConstants, coming: Sequence[Rect]) -> None:
-        """Make the output blocks of a chunk for one rectangle; the first rectangle loads their constants.
+        """Compute the output blocks of a chunk for one rectangle; the first rectangle loads their constants.
 
-        Constants come in pieces after the rectangle's input, so that the array starts after the first. Of the last
-        rectangle, half of the blocks that are left are stored as soon as they are done.
+        Constants are loaded in pieces after the rectangle's input, so that the array starts after the first piece. The
+        last rectangle is stored in parts: whenever half of the remaining blocks are done, these are stored.
         """
         blocks, sub = constants.blocks, self.config.sub_blocks
         stored = rect.blocks[0]
         begun = self._begin_by_slices(rect, constants) if self._has_slices(rect, constants) else None
         groups = self._groups(constants, blocks[0] if begun is None else constants.loaded)
         if constants.loaded < blocks[1] and self._single_rect() and self.emitter.comes_back(self.layer.inputs[0]):
-            # Constants do not wait for the stores of another layer.
+            # Load constants first: they need not wait for the stores of another layer.
             for _, last in groups:
                 constants.bring(last)
         source, reads, target = begun or (
@@ -119,7 +123,7 @@ class _MacEmitter(MacLayer):
         self.emitter.finish(self.layer, target, replace(rect, blocks=(stored, rect.blocks[1])))
 
     def _groups(self, constants: MacConstants, first: int) -> list[tuple[int, int]]:
-        """Output blocks from `first` on whose constants come together; all of them where they are there already."""
+        """Groups of output blocks from `first` on; a single group if all constants are already loaded."""
         last, sub = constants.blocks[1], self.config.sub_blocks
         if constants.loaded == last:
             return [(first, last)] if first < last else []
@@ -128,21 +132,21 @@ class _MacEmitter(MacLayer):
         return [(block, min(block + size, last)) for block in range(first, last, size)]
 
     def _source_once(self, rect: Rect, coming: Sequence[Rect]) -> tuple[View, tuple[Access, ...]]:
-        """Bring a rectangle's input; that of a single one with all channels stays for all chunks of output blocks."""
+        """Load a rectangle's input; that of a single rectangle with all channels is kept for all chunks."""
         if self.held is None or self.windows is not None or self.layer.depthwise or not self._single_rect():
             self.held = self.source(rect, coming)
         return self.held
 
     def _has_slices(self, rect: Rect, constants: MacConstants) -> bool:
-        """Whether a rectangle is the first one, which waits for memory, and is begun by slices."""
+        """Whether a rectangle is the first one of the model, which waits for memory, and begins with slices."""
         blocks = constants.blocks
         return (rect.image == 0 and rect.rows == (0, self.plan.lead_rows) and constants.loaded == 0
                 and blocks[1] >= self.config.acc_open)
 
     def _begin_by_slices(self, rect: Rect, constants: MacConstants) -> tuple[View, tuple[Access, ...], View]:
-        """Make the first output blocks of a rectangle, one an open buffer, while input and weights come by slices.
+        """Compute the first output blocks of a rectangle, one for each open buffer, while slices are loaded.
 
-        Returns the source and what is read of it, and the target, for the other output blocks.
+        Returns the source, the accesses that read it, and the target, for the other output blocks.
         """
         layer, blocks = self.layer, (constants.loaded, constants.loaded + self.config.acc_open)
         rows, cols, in_blocks = self.in_rect(rect)
@@ -167,8 +171,9 @@ class _MacEmitter(MacLayer):
     def _at_once(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, more: bool) -> int:
         """Output blocks of an operation.
 
-        As few as keep the array busy for a while, so that the next layer can start on the first blocks while the last
-        ones are computed; all of them if this layer has more rectangles and sees all channels, as nothing starts then.
+        The fewest that keep the array busy for a while, so that the next layer can start on the first blocks while the
+        last ones are computed. All of them if this layer has more rectangles and reads all channels: no layer could
+        start then.
         """
         if self.packed.diagonal or not constants.spans:
             return 1
@@ -181,7 +186,7 @@ class _MacEmitter(MacLayer):
 
     def _operations(self, rect: Rect, blocks: tuple[int, int], constants: MacConstants, source: View,
                     reads: tuple[Access, ...], target: View, more: bool) -> Iterator[int]:
-        """Operations for some output blocks; yields the first block that is not done after each."""
+        """Emit operations for some output blocks; after each, yield the first block that is not done."""
         size = self._at_once(rect, blocks, constants, more)
         for first in range(*blocks, size):
             group = (first, min(first + size, blocks[1]))
@@ -201,7 +206,7 @@ class _MacEmitter(MacLayer):
 
     def _shared_windows(self, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                 reads: tuple[Access, ...], target: View) -> None:
-        """One operation for each of the columns that share a window: every `columns`-th column of the rectangle."""
+        """Emit one operation for each column of a shared window: every `columns`-th column of the rectangle."""
         fold = self.packed.fold
         assert fold is not None
         words = len(fold.steps) * self.packed.rows

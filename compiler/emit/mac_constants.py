@@ -1,4 +1,4 @@
-"""Weights and parameters of some output blocks in the ring: one place for all of them, loaded piece by piece."""
+"""Weights and parameters of some output blocks in the ring: allocated together, loaded piece by piece."""
 
 from dataclasses import dataclass, field
 
@@ -9,7 +9,7 @@ from tq_hw.compiler.stream.stream import Access
 
 __all__ = ["MacConstants"]
 
-#: Longest step that a field holds.
+#: Longest step that fits in a field.
 _STEP_LIMIT = 0x7FFF
 
 
@@ -17,14 +17,14 @@ _STEP_LIMIT = 0x7FFF
 class MacConstants:
     """Constants of output blocks `blocks`, block after block.
 
-    Where words of weights and of parameters are alike, a block has both. The parameters are first: where only biases
-    are loaded, the vector unit reads weights after them, which must have been loaded with them.
+    If words of weights and of parameters have the same size, a block has both. Parameters come first: if only biases
+    are loaded, the vector unit also reads the weights after them, which must therefore have been loaded.
 
     Members
     -------
     parameters : bytes of each output block of the layer
-    same : constants of the first block serve all
-    again : other layers have the same weights: these are loaded by themselves, and only if they are not there
+    same : whether the constants of the first block serve all blocks
+    again : whether other layers have the same weights: these are loaded separately, unless they are still in the ring
     loaded : first block that is not in the ring yet
     step : words of a block
     """
@@ -37,17 +37,17 @@ class MacConstants:
     again: bool = False
     loaded: int = field(init=False)
     step: int = field(init=False)
-    #: Words of a block in front of its weights; words after a short one that the vector unit reads with it.
+    #: Words of a block before its weights; words after a short block that the vector unit reads with it.
     _before: int = field(init=False, default=0)
     _after: int = field(init=False, default=0)
     _placed: Constants = field(init=False)
-    #: Parameters whose words are longer than those of weights.
+    #: Parameters, if they are separate from the weights.
     _apart: Constants | None = field(init=False, default=None)
-    #: The weights are there since an earlier layer.
+    #: Whether the weights of an earlier layer are still in the ring.
     _there: bool = field(init=False, default=False)
 
     def __post_init__(self) -> None:
-        """Find a place for all blocks."""
+        """Allocate all blocks."""
         config = self.emitter.config
         first, last = self.blocks
         self.loaded = first
@@ -69,7 +69,7 @@ class MacConstants:
 
     @property
     def spans(self) -> bool:
-        """Whether an operation may be one of several blocks."""
+        """Whether an operation can have several blocks."""
         return self.step <= _STEP_LIMIT
 
     def _number(self, block: int) -> int:
@@ -89,7 +89,7 @@ class MacConstants:
                 "param_block_step": 0 if self.same or not self.spans else step}
 
     def reads(self, blocks: tuple[int, int]) -> tuple[Access, ...]:
-        """What operations on some blocks read."""
+        """Accesses of operations on some blocks."""
         first = self._number(blocks[0])
         last = first + (1 if self.same else blocks[1] - blocks[0])
         base = self._placed.base
@@ -100,9 +100,9 @@ class MacConstants:
         return tuple(found)
 
     def bring_words(self, last: int, words: tuple[int, int]) -> tuple[Access, ...]:
-        """Load some weight words of each block before `last`, the first of them with the parameters.
+        """Load some weight words of each block before `last`; the first words come with the parameters.
 
-        Returns what was written of weights. The blocks count as loaded; none may be before.
+        Returns the written accesses of weights. The blocks count as loaded; no block may be loaded before.
         """
         first, self.loaded, config = self.blocks[0], last, self.emitter.config
         assert not self._after and not self.same, "weights are as long as parameters"
@@ -112,7 +112,7 @@ class MacConstants:
         return self.emitter.bring_each(self._placed, low, self._before + words[1], last - first, self.step)
 
     def bring(self, last: int) -> None:
-        """Load the blocks before `last` that are not there."""
+        """Load the blocks before `last` that are not loaded yet."""
         first, self.loaded = self._number(self.loaded), last
         if first == 0 or not self.same:
             end = 1 if self.same else self._number(last)

@@ -15,10 +15,10 @@ __all__ = ["emit_dilated"]
 
 def emit_dilated(mac: MacLayer, part: Rect, source: View, group: tuple[int, int], constants: MacConstants,
                  target: View) -> None:
-    """Emit phase after phase of the output columns; each sees one input column in `dilation`, without gaps.
+    """Emit the column phases in order; each reads every n-th input column, n the dilation, without gaps.
 
-    The array takes neighbouring phases for output blocks. Kernel rows that share banks are operations of their own,
-    which add to one accumulator buffer.
+    Neighbouring phases are output blocks to the array. Kernel rows that share a bank are separate operations, which add
+    to one accumulator buffer.
     """
     single = mac.packed.singly or mac.config.sub_blocks > 1
     for o in range(*group):
@@ -28,7 +28,7 @@ def emit_dilated(mac: MacLayer, part: Rect, source: View, group: tuple[int, int]
 
 
 def _phases(mac: MacLayer, cols: tuple[int, int], single: bool) -> list[ColumnPhases]:
-    """Phases of columns, which are the same for all rectangles of these columns."""
+    """Return the column phases, which are the same for all rectangles of these columns."""
     if cols not in mac.column_phases:
         mac.column_phases[cols] = list(column_phases(mac.layer, cols, single))
     return mac.column_phases[cols]
@@ -36,7 +36,7 @@ def _phases(mac: MacLayer, cols: tuple[int, int], single: bool) -> list[ColumnPh
 
 def _operations(mac: MacLayer, rect: Rect, source: View, o: int, constants: MacConstants, target: View,
                 alike: ColumnPhases) -> None:
-    """Operations of neighbouring phases for output block `o`."""
+    """Emit the operations of neighbouring phases for output block `o`."""
     layer, config = mac.layer, mac.config
     dy, dx = layer.dilation
     fields = {"out_cols": alike.count, "col_first": alike.col_first, "in_cols": alike.in_cols, "in_col_step": dx,

@@ -1,4 +1,4 @@
-"""What all forms of a multiply-accumulate layer share: rectangles, their input, operations and requantization."""
+"""Common parts of all multiply-accumulate layers: rectangles, their input, operations and requantization."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["TILES_OF_AN_OPERATION", "MacLayer"]
 
-#: This many tiles of one operation take the compiler as long as an operation more.
+#: This many tiles of one operation cost the compiler as much time as another operation.
 TILES_OF_AN_OPERATION = 8
 #: Least output pixels of the first rectangle of a layer that reads from memory.
 _RAMP_SLOTS = 32
@@ -31,7 +31,7 @@ _RAMP_SLOTS = 32
 
 @dataclass
 class MacLayer:
-    """One layer while it is emitted. `layer` is the part of it that is cut into rectangles now, see `layers`."""
+    """One layer during its emission. `layer` is the part of it that is now cut into rectangles; see `layers`."""
 
     emitter: Emitter
     layer: Mac
@@ -40,13 +40,13 @@ class MacLayer:
     def __post_init__(self) -> None:
         config = self.config = self.emitter.config
         self.choice = self.emitter.choice()
-        #: Slots of a tile at most, where an operation may have several.
+        #: Most slots of a tile, if an operation may have several tiles.
         self.tile_words = min(config.acc_words, self.choice.tile_slots)
-        #: Windows that are looked up ahead of their rectangles, and their rows.
+        #: Windows that are looked up before their rectangles, and their rows.
         self.ahead: list[tuple[View, tuple[int, int]]] = []
-        #: The input of a single rectangle, and what is read of it.
+        #: The input of a single rectangle, and the accesses that read it.
         self.held: tuple[View, tuple[Access, ...]] | None = None
-        #: What is cut into rectangles, one after the other.
+        #: The layers that are cut into rectangles, in order: row phases, or the layer itself.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
         self.column_phases: dict[tuple[int, int], list[ColumnPhases]] = {}
@@ -54,7 +54,7 @@ class MacLayer:
         self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
         uniform = self._is_uniform()
         self.parameters = self._parameter_blocks(uniform)
-        #: Whether the constants of the first output block serve all.
+        #: Whether the constants of the first output block serve all blocks.
         self.same = uniform and self._is_average()
         if self.layer.input_table is None:
             self.emitter.tables(self.layer.tables)
@@ -71,22 +71,22 @@ class MacLayer:
             self.windows.write_table()
 
     def _is_uniform(self) -> bool:
-        """Whether one multiplier and shift serve all channels, so that they can stand in the micro-operation.
+        """Whether all channels have the same multiplier and shift, which are then immediates of the micro-operation.
 
-        Only biases are loaded then; where the multipliers would be, the vector unit reads weights and ignores them.
+        Only biases are loaded then. In place of the multipliers the vector unit reads weights, and ignores them.
         """
         layer, config = self.layer, self.config
         return (layer.wide is None and config.cols == config.word_bytes
                 and len(set(layer.multiplier.tolist())) == len(set(layer.shift.tolist())) == 1)
 
     def _is_average(self) -> bool:
-        """Whether all channels have the same weights and bias, as those of an average have."""
+        """Whether all channels have the same weights and bias, as in an average."""
         layer, packed = self.layer, self.packed
         return (layer.depthwise and not packed.diagonal and not packed.dilated
                 and bool((layer.weights == layer.weights[:, :, :1]).all()) and len(set(layer.bias.tolist())) == 1)
 
     def _parameter_blocks(self, uniform: bool) -> tuple[bytes, ...]:
-        """Parameters of each output block as they are loaded: biases alone if `uniform`."""
+        """Parameters of each output block as they are loaded: only biases if `uniform`."""
         layer, config = self.layer, self.config
         words = ceil_div(4 * config.cols, config.word_bytes) if uniform else config.param_words
         whole = parameter_blocks(layer.bias, layer.multiplier, layer.shift, config)
@@ -95,11 +95,11 @@ class MacLayer:
                      for first in range(0, self.out_blocks * distance, distance))
 
     def word_blocks(self, blocks: tuple[int, int]) -> tuple[int, int]:
-        """Blocks of a word that hold these output blocks."""
+        """Word blocks that contain these output blocks."""
         return blocks[0] // self.config.sub_blocks, ceil_div(blocks[1], self.config.sub_blocks)
 
     def spans(self, layer: Mac, blocks: tuple[int, int], slots_limit: int | None) -> Iterator[list[Rect]]:
-        """Cut the output region into rows, and those into columns; depthwise tiles are whole rows."""
+        """Cut the output region into rows, and these into columns; depthwise tiles are whole rows."""
         n, h, w, _ = layer.output.shape
         r0, r1, c0, c1 = layer.region or (0, h, 0, w)
         rows, cols = min(self.plan.rows, r1 - r0), min(self.plan.cols, c1 - c0)
@@ -121,7 +121,7 @@ class MacLayer:
                            for col in range(c0, c1, cols)]
 
     def in_rect(self, rect: Rect) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
-        """Input rows (over all images), columns and blocks that a rectangle touches."""
+        """Input rows (over all images), columns and blocks that a rectangle reads."""
         value = self.layer.inputs[0]
         stride, extent, pad = window(self.layer)
         rows = in_span(*rect.rows, stride[0], extent[0], pad[0], value.shape[1])
@@ -131,7 +131,7 @@ class MacLayer:
         return (first + rows[0], first + rows[1]), cols, blocks
 
     def source(self, rect: Rect, coming: Sequence[Rect] = ()) -> tuple[View, tuple[Access, ...]]:
-        """Bring a rectangle's input; return where it lies, and what is read of it."""
+        """Load a rectangle's input; return its view and the accesses that read it."""
         rows, cols, blocks = self.in_rect(rect)
         if self.windows is not None:
             looked_up = self.layer.input_table is not None
@@ -141,9 +141,9 @@ class MacLayer:
         return view, (view.access(rows, blocks),)
 
     def _looked_up(self, rect: Rect, coming: Sequence[Rect]) -> View:
-        """Windows that have gone through the table.
+        """Return windows after the table look-up.
 
-        Those of the next rectangle are looked up before the vector unit has to wait for the array.
+        The windows of the next rectangle are looked up before the vector unit has to wait for the array.
         """
         assert self.windows is not None
         for other in (rect, *coming)[len(self.ahead):min(2, self.plan.slots)]:
@@ -161,16 +161,16 @@ class MacLayer:
 
     def tile(self, rect: Rect, blocks: tuple[int, int], cols: tuple[int, int, int] | None = None,
              phases: int = 1) -> Tile:
-        """Sums of some output blocks of a rectangle, or of its columns `cols`: the first one, how many, the distance.
+        """Sums of some output blocks of a rectangle, or of its columns `cols`: first column, count, distance.
 
-        With more `phases`, those of the columns right after these, too.
+        With more `phases`, also those of the columns right after these.
         """
         first, count, step = cols or (0, rect.cols[1] - rect.cols[0], 1)
         return Tile(layer=self.layer, image=rect.image, rows=(rect.rows[0], rect.rows[1] - rect.rows[0]),
                     cols=(rect.cols[0] + first, count), blocks=blocks, col_step=step, phases=phases)
 
     def part(self, tile: Tile, kernel: Kernel | None = None, column: int = 0) -> Part:
-        """What an operation adds to sums: all, or what a part of the kernel gives."""
+        """The part of the sums that an operation adds: all products, or those of a part of the kernel."""
         taps, packed = self.layer.kernel, self.packed
         weights = packed.choose(tile.blocks, kernel)
         if packed.fold is not None:
@@ -189,7 +189,7 @@ class MacLayer:
                    reads: tuple[Access, ...], columns: tuple[int, int] = (0, 1), tile_words: int = 0) -> None:
         """Requantize a tile: the rectangle, or those of its columns from columns[0] on, columns[1] apart.
 
-        `tile_words` is as in the array's operation, which has whole buffers if it covers a part of the kernel.
+        `tile_words` is that of the array's operation, which uses whole buffers if it covers only a part of the kernel.
         """
         blocks, tile_words = tile.blocks, tile_words or self.tile_words
         if self.wide is not None:
@@ -209,7 +209,7 @@ class MacLayer:
 
     def _rescale_wide(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
                       reads: tuple[Access, ...], tile_words: int) -> None:
-        """Requantize one word block after the other, each with the words of its multipliers."""
+        """Requantize each word block in turn, with the words of its multipliers."""
         assert self.wide is not None
         row, sub, blocks = rect.image * self.layer.output.shape[1], self.config.sub_blocks, tile.blocks
         for block in range(*self.word_blocks(blocks)):

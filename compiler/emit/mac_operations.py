@@ -1,4 +1,4 @@
-"""Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's after it."""
+"""Fields of a multiply-accumulate layer's operations: the array's, and the vector unit's that follows."""
 
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
@@ -14,7 +14,7 @@ __all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops
 
 
 def product_fields(rounding: str) -> dict[str, int]:
-    """Fields of the multiply and the shift stage for a `rounding` of `ir.Mac`; the multiplier is the channel's."""
+    """Fields of the multiply and shift stages for a `rounding` of `ir.Mac`; the multiplier is the channel's."""
     stages: dict[str, dict[str, int]] = {
         "tflite": {"multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY},
         "divide": {"multiply": Multiply.HIGH_PARAM, "truncate": 1, "rounding": Rounding.HALF_UP},
@@ -41,7 +41,7 @@ def steps_uops(steps: Steps, zero_point: int, act_min: int, act_max: int) -> lis
 
 
 def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
-    """Bias, multiplier and shift, the last two as immediates where all channels have the same ones."""
+    """Bias, multiplier and shift; the last two are immediates if they are the same for all channels."""
     if layer.steps is not None:
         return steps_uops(layer.steps, layer.zero_point, layer.act_min, layer.act_max)
     stages = product_fields(layer.rounding)
@@ -58,9 +58,9 @@ def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
 
 def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],
                  kernel: Kernel | None, tile_words: int) -> dict[str, int]:
-    """Fields of an array operation for some output blocks of a rectangle, but for those of the weights.
+    """Fields of an array operation for some output blocks of a rectangle, except those of the weights.
 
-    `kernel` is the part of the kernel that it covers, None if that is all; a tile has `tile_words` slots at most.
+    `kernel` is the part of the kernel that it covers, None for all; a tile has at most `tile_words` slots.
     """
     _, h, w, _ = layer.inputs[0].shape
     (sy, sx), (dy, dx), (pad_top, pad_left) = layer.stride, layer.dilation, layer.pad
@@ -111,9 +111,9 @@ def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source:
 
 def requantize_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, target: View, blocks: tuple[int, int],
                       columns: tuple[int, int], tile_words: int) -> dict[str, int]:
-    """Fields of the vector operation after it, but for those of the parameters and the program.
+    """Fields of the vector operation that follows, except those of the parameters and the program.
 
-    It makes those columns of the rectangle from columns[0] on, columns[1] apart.
+    It requantizes the columns of the rectangle from columns[0] on, columns[1] apart.
     """
     first, step = columns
     width = ceil_div(rect.cols[1] - rect.cols[0] - first, step)

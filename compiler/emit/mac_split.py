@@ -1,4 +1,4 @@
-"""Multiply-accumulate layers whose weights of one output block do not fit the ring: they come in pieces."""
+"""Multiply-accumulate layers whose weights of one output block do not fit the ring: these are loaded in pieces."""
 
 import itertools
 
@@ -12,7 +12,7 @@ __all__ = ["emit_split"]
 
 
 def emit_split(mac: MacLayer, ring: int) -> None:
-    """Weights of one output block do not fit the ring: bring them in pieces, one tile at a time."""
+    """Emit a layer tile by tile, loading the weights of an output block in pieces for each tile."""
     limit = ring // 2 - mac.config.param_words
     sub = mac.config.sub_blocks
     for first in range(0, mac.out_blocks, sub):

@@ -34,7 +34,7 @@ class Kernel:
 
 @dataclass
 class Packed:
-    """Weights of a layer as the array takes them: [out block, ..., row, col]."""
+    """Weights of a layer in the array's layout: [out block, ..., row, col]."""
 
     mode: ArrayMode
     weights: npt.NDArray[np.int8]
@@ -42,9 +42,9 @@ class Packed:
     fold: FoldPlan | None = None
     #: each output block reads only its own channel block (a depthwise kernel on the GEMM path)
     diagonal: bool = False
-    #: a depthwise kernel with gaps: operations of columns at the distance of the dilation
+    #: a dilated depthwise kernel: operations on column phases
     dilated: bool = False
-    #: and of single kernel rows, as they share banks
+    #: and on single kernel rows, because rows share banks
     singly: bool = False
 
     def words(self) -> int:
@@ -78,7 +78,7 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
         dilated = layer.dilation[1] != 1 or singly
         small = layer.kernel[0] * 3 * ceil_div(layer.kernel[1], 3) <= config.scratchpad_words // 16
         if not dilated or (small and layer.stride == (1, 1)):
-            # Rows that share banks are steps of their own.
+            # Rows that share a bank are separate steps.
             groups = 1 if singly else config.groups
             weights = depthwise_weights(layer.weights, groups, config)
             rows = 3 * (min(groups, layer.kernel[0]) - 1) + min(3, layer.kernel[1])
@@ -91,14 +91,14 @@ def pack(layer: Mac, plan: LayerPlan, config: Config) -> Packed:
 
 
 def pack_plainly(layer: Mac, config: Config) -> Packed:
-    """Lay out weights for operations on whole rectangles: a depthwise kernel with gaps becomes a dense one."""
+    """Lay out weights for operations on whole rectangles: a dilated depthwise kernel becomes a dense one."""
     if layer.depthwise and (layer.dilation[1] != 1 or banks_meet(layer, config)):
         return Packed(ArrayMode.GEMM, _diagonal(layer, config), config.gemm_rows, diagonal=True)
     return pack(layer, LayerPlan(1, 1, (), 0, 1, 1), config)
 
 
 def _windows(layer: Mac, fold: FoldPlan, config: Config) -> npt.NDArray[np.int8]:
-    """[out block, column, step, row, col]: the kernel at each place in the common window."""
+    """[out block, column, step, row, col]: the kernel at each position in the shared window."""
     steps = [[(s.kernel_row, s.first_byte, s.first_row, s.count) for s in step] for step in fold.steps]
     room = (fold.columns - 1) * layer.stride[1]
     placed = []
@@ -119,7 +119,7 @@ def _diagonal(layer: Mac, config: Config) -> npt.NDArray[np.int8]:
 
 
 def kernel_parts(layer: Mac, packed: Packed, limit: int) -> Iterator[Kernel]:
-    """Cut the kernel by input blocks, columns or rows, whichever is fine enough."""
+    """Cut the kernel by input blocks, by columns or by rows: the coarsest cut that is fine enough."""
     shape = packed.weights.shape
     if packed.mode is ArrayMode.DEPTHWISE:
         rows, cols, blocks, step = shape[1], shape[2], 1, shape[3]

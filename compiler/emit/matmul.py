@@ -1,8 +1,8 @@
-"""Products of two run-time matrices: the second one becomes the array's weights as it comes from memory.
+"""Products of two run-time matrices: the second matrix is loaded from memory as the array's weights.
 
-What zero points add is taken off by the array, or by sums in registers (`matmul_programs.py`). Array operations have a
-word of -za against the weights, and rows against weights of -zb; the product of both is the bias. A zero point of -128
-is not an int8 when negated and takes two operations of 64.
+The terms of the zero points are subtracted by the array, or by sums in registers (`matmul_programs.py`). In the array,
+one operation multiplies a word of -za by the weights, and another the rows by weights of -zb; the product of the two
+zero points is in the bias. A zero point of -128 has no int8 negative and takes two operations with 64.
 """
 
 from collections.abc import Sequence
@@ -30,11 +30,11 @@ _Parameters = tuple[dict[str, int], tuple[Access, ...], tuple[bytes, ...]]
 
 @dataclass(frozen=True)
 class _Rows:
-    """Input words of an operation of the array and what they are: rows, or one word for all.
+    """Input words of an operation of the array: rows, or one word for all rows.
 
     Members
     -------
-    base, col_step, block_step : words: of the first row, from row to row, from block to block
+    base, col_step, block_step : first word; words from one row to the next, from one block to the next
     """
 
     base: int
@@ -46,7 +46,7 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Weights:
-    """A matrix of weights, or one byte for all of them."""
+    """A matrix of weights, or one byte for all weights."""
 
     base: int
     access: Access
@@ -80,7 +80,7 @@ class _Product(MatMulWords):
             self._tiles(tiles)
 
     def _tiles(self, tiles: Sequence[tuple[int, tuple[int, int], tuple[int, int]]]) -> None:
-        """Emit tile after tile; rows of the next one come while the first blocks of one are computed."""
+        """Emit tiles in order; the rows of the next tile load while the first blocks of a tile are computed."""
         whole, view = len(self.parts) == 1, None
         for at, (number, (left, right), span) in enumerate(tiles):
             if whole and view is None:
@@ -98,7 +98,7 @@ class _Product(MatMulWords):
 
 @dataclass
 class _Tile:
-    """Some rows of a product; `view` has them, if all of their depth is there."""
+    """Some rows of a product; `view` is their view if their whole depth is loaded."""
 
     product: _Product
     number: int
@@ -122,7 +122,7 @@ class _Tile:
         self.tiles = even_cuts(0, count, product.zeros.tile)
 
     def begin(self) -> None:
-        """Bring what is added to all results, and make sums of rows."""
+        """Load the addend of the results, and emit the sums of rows."""
         self.added = self.product.load_added(self.number, self.span, self.add_base) if self.product.added else ()
         product = self.product
         for tile, code in zip(self.tiles, product.zeros.split(product.programs)[0], strict=False):
@@ -155,7 +155,7 @@ class _Tile:
         self.emitter.store_rect(self.layer.output, target, (self.number, self.number + 1), self.span, blocks)
 
     def _parameters(self, o: int) -> _Parameters:
-        """Bring biases, multipliers and shifts of a block, where they are not in the program."""
+        """Load biases, multipliers and shifts of a block, unless they are in the program."""
         if not self.product.zeros.has_parameters(self.layer):
             return {}, (), ()
         size = self.config.param_words * self.config.word_bytes
@@ -166,7 +166,7 @@ class _Tile:
 
     @property
     def _whole(self) -> View:
-        """Rows whose depth comes in one part."""
+        """Return the view of rows whose depth is one part."""
         assert self.view is not None
         return self.view
 
@@ -176,7 +176,7 @@ class _Tile:
         return _Weights(base, access, Walk(self.layer.inputs[1], cols, first * cols, o * self.config.cols, row=cols))
 
     def _row_words(self, tile: tuple[int, int], view: View, part: tuple[int, int]) -> _Rows:
-        """Rows of the tile, of a part of their depth that is in a view."""
+        """Return the rows of the tile for a part of their depth that is in a view."""
         depth, row = self.product.depth, self.span[0] + tile[0]
         walk = Walk(self.layer.inputs[0], depth, (self.left * self.layer.lhs_rows + row) * depth,
                     part[0] * self.config.block, self.config.block, col=depth)
@@ -204,7 +204,7 @@ class _Tile:
         return sums
 
     def _column_sums(self, code: Code, weights: _Weights, o: int) -> None:
-        """Keep the sums of a block's columns times the negated zero point of the rows."""
+        """Emit the sums of a block's columns times the negated zero point of the rows, kept in a register."""
         product = self.product
         count = max(high - low for low, high in self.tiles) if product.zeros.spread else 1
         sums = Sums(len(product.negated[0]))
@@ -220,7 +220,7 @@ class _Tile:
                             reads, (), Streams(code, sums=sums, parameters=parameters))
 
     def _results(self, o: int, code: Code, tile: tuple[int, int], sums: Sums, params: _Parameters) -> None:
-        """Emit the operation that makes results of sums."""
+        """Emit the operation that rescales sums to results."""
         fields, reads, parameters = params
         config, product, layer, sub = self.config, self.product, self.layer, self.config.sub_blocks
         count, block, wide = tile[1] - tile[0], o // sub, product.wide
@@ -241,7 +241,7 @@ class _Tile:
 
     def _array(self, tile: tuple[int, int], part: tuple[int, int], rows: _Rows, weights: _Weights, sums: Sums,
                number: int) -> None:
-        """Emit operation `number` of those of the array that add up to `sums`."""
+        """Emit array operation `number` of those that accumulate `sums`."""
         count, config = tile[1] - tile[0], self.config
         depth = min(self.product.depth, part[1] * config.block) - part[0] * config.block
         self.emitter.array({

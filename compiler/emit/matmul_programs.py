@@ -1,9 +1,10 @@
-"""How zero points of a product of matrices are taken off: by the array, or by sums of rows and columns in registers.
+"""Subtraction of the zero points in a product of matrices: by the array, or by sums of rows and columns in registers.
 
-`sum((a - za) * (b - zb))` is `sum(a * b) + sum(-za * b) + sum(a * -zb) + depth * za * zb`. The second sum is one for
-each column, the third one for each row. Either the array adds them to every product, or each is made once: sums of rows
-for all columns of a tile, sums of a block of columns for all rows. They stay in vector registers, and the program adds
-them.
+`sum((a - za) * (b - zb))` is `sum(a * b) + sum(-za * b) + sum(a * -zb) + depth * za * zb`. The second sum depends only
+on the column, the third only on the row.
+
+Either the array adds these sums to every product, or each is computed once: sums of rows for all columns of a tile,
+sums of a block of columns for all rows. They stay in vector registers, and the program adds them.
 """
 
 import math
@@ -22,20 +23,21 @@ from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["Zeros", "negated", "plain_zeros", "zeros"]
 
-#: Vector registers: sums of a block's columns, of the rows of a tile and those after it; programs have those before.
+#: Vector registers: sums of a block's columns; sums of rows, from this register on, one tile each. Programs use those
+#: before.
 _COLUMNS, _ROWS = 3, 4
-#: Cycles of the vector unit that each block's sums of columns take, and of the array besides its steps.
+#: Cycles of each block's column sums, in the vector unit, and in the array in addition to its steps.
 _SUM_CYCLES = 30
 _ACC: Uop = {"a_source": Source.ACC_OR_BIAS}
 
 
 def negated(zero_point: int) -> list[int]:
-    """int8 values that add up to `-zero_point`."""
+    """Return int8 values whose sum is `-zero_point`."""
     return [] if zero_point == 0 else [-zero_point] if zero_point > -128 else [64, 64]
 
 
 def _constant_sum(layer: MatMul, from_parameters: bool) -> Uop:
-    """Operand b and alu that add what is the same for all rows to operand a: biases, and the zero points' product."""
+    """Operand b and ALU function that add the bias and the product of the zero points, which all rows share."""
     if from_parameters:
         return {"b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD}
     product = int(wrap_int32(np.array(layer.inputs[0].shape[3] * layer.zero_points[0] * layer.zero_points[1])))
@@ -43,7 +45,7 @@ def _constant_sum(layer: MatMul, from_parameters: bool) -> Uop:
 
 
 def _result_uops(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
-    """Program that makes results of sums; `first` says of what operands the sums are."""
+    """Return the program that rescales sums to results; `first` has the operands of the sums."""
     uops = _scaled(layer, first, from_parameters)
     if layer.table is None:
         return uops
@@ -70,14 +72,14 @@ def _scaled(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
 
 @dataclass(frozen=True)
 class Zeros:
-    """How zero points are taken off.
+    """The method of subtracting zero points.
 
     Members
     -------
-    rows, columns : whether sums of rows, of columns are in registers; otherwise the array adds them to every product
-    tile : rows of a tile: those that accumulators hold, and a register the sums of
-    tiles : tiles at most whose sums are there together
-    spread : sums of columns come for each row of a tile: one word of a register does not hold them
+    rows, columns : whether sums of rows and of columns are in registers; otherwise the array adds them to every product
+    tile : rows of a tile, which fit in the accumulators, and whose sums fit in a register
+    tiles : most tiles whose sums are in registers at the same time
+    spread : whether sums of columns are repeated for each row of a tile, because one word of a register is too small
     """
 
     rows: bool
@@ -87,34 +89,34 @@ class Zeros:
     spread: bool
 
     def has_parameters(self, layer: MatMul) -> bool:
-        """Whether biases, multipliers and shifts come as parameters: a micro-operation has one number of its own."""
+        """Whether biases, multipliers and shifts are parameters: a micro-operation has only one immediate."""
         return layer.bias is not None or not (self.rows or self.columns) and all(layer.zero_points)
 
     def row_uops(self, layer: MatMul, tile: int) -> list[Uop]:
-        """Keep the sums of a tile's rows, with what is the same for all if columns have no sums."""
+        """Keep the sums of a tile's rows in a register, plus the common addend if columns have no sums."""
         other = self.columns or self.has_parameters(layer)
         more: Uop = {"alu": Alu.PASS} if other else _constant_sum(layer, False)
         return [to(_ROWS + tile, {**_ACC, **more})]
 
     def column_uops(self, layer: MatMul) -> list[Uop]:
-        """Keep the sums of a block's columns, and what is the same for all rows."""
+        """Keep the sums of a block's columns in a register, plus the common addend of all rows."""
         return [to(_COLUMNS, {**_ACC, **_constant_sum(layer, self.has_parameters(layer))})]
 
     def programs(self, layer: MatMul, tiles: int) -> list[list[Uop]]:
-        """All programs of a layer whose rows come in so many tiles; without sums of rows one is for all of them."""
+        """All programs of a layer with `tiles` tiles of rows; without sums of rows one program serves all tiles."""
         tiles = tiles if self.rows else 1
         return [*(self.row_uops(layer, tile) for tile in range(tiles) if self.rows),
                 *([self.column_uops(layer)] if self.columns else []),
                 *(self.result_uops(layer, tile) for tile in range(tiles))]
 
     def split(self, codes: list[Code]) -> tuple[list[Code], Code | None, list[Code]]:
-        """Take `programs`, placed, apart: of rows by tile, of columns, of results by tile."""
+        """Split the placed `programs`: of rows by tile, of columns, of results by tile."""
         tiles = (len(codes) - int(self.columns)) // (1 + int(self.rows))
         rows = codes[:tiles] if self.rows else []
         return rows, codes[len(rows)] if self.columns else None, codes[-tiles:]
 
     def result_uops(self, layer: MatMul, tile: int) -> list[Uop]:
-        """Program of a tile."""
+        """Return the program of a tile's results."""
         rows: Uop = {**reg_b(_ROWS + tile), "alu": Alu.ADD}
         parameters = self.has_parameters(layer)
         first: Uop = _constant_sum(layer, parameters)
@@ -127,7 +129,7 @@ class Zeros:
         return [to(0, _ACC | first), *_result_uops(layer, reg_a(0) | rows, parameters)]
 
     def cycles(self, layer: MatMul, config: Config) -> float:
-        """Estimate of the cycles of a product of all rows; without end if its programs do not fit."""
+        """Estimate the cycles of a product of all rows; infinite if its programs do not fit."""
         left, right = (len(negated(point)) for point in layer.zero_points)
         beats, uops = config.beats_per_acc_word, len(self.result_uops(layer, 0))
         cols, depth = layer.inputs[1].shape[3], layer.inputs[0].shape[3]
@@ -145,12 +147,12 @@ class Zeros:
 
 
 def plain_zeros(config: Config) -> Zeros:
-    """Zero points are taken off by the array."""
+    """Return the method in which the array subtracts the zero points."""
     return Zeros(False, False, config.acc_words, 1, config.beats_per_acc_word > 1)
 
 
 def zeros(layer: MatMul, config: Config) -> Zeros:
-    """Return how zero points are taken off in the fewest cycles."""
+    """Return the method that subtracts the zero points in the fewest cycles."""
     left, right = (point != 0 for point in layer.zero_points)
     tile = min(config.acc_words, config.vector_register_words // config.beats_per_acc_word)
     plain = plain_zeros(config)

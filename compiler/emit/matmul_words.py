@@ -1,4 +1,4 @@
-"""Where a product of two run-time matrices has its words, what is loaded into them, and stored."""
+"""Scratchpad words of a product of two run-time matrices, and their loads and stores."""
 
 from dataclasses import dataclass
 
@@ -14,16 +14,16 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["MatMulWords"]
 
-#: Rows at most of matrices whose depth comes in parts.
+#: Most rows of matrices whose depth is loaded in parts.
 _PART_ROWS = 64
-#: Share of the words that weights of one buffer take at most, of more than one output block.
+#: Largest share of the words for a weight buffer of more than one output block.
 _WEIGHT_SHARE = 8
-#: Rows of a tile at least for which rows and results have two buffers.
+#: Least rows of a tile for which rows and results have two buffers.
 _TWICE_ROWS = 64
 
 
 def even_size(count: int, limit: int) -> int:
-    """Size of parts of at most `limit`, as few and as equal as can be."""
+    """Size of the fewest, nearly equal parts of at most `limit`."""
     return ceil_div(count, ceil_div(count, limit))
 
 
@@ -33,10 +33,10 @@ class MatMulWords:
 
     Members
     -------
-    rows : of the first matrix that are there together
-    parts : input blocks of each part of the depth; more than one where all of it does not fit
-    group : output blocks whose weights come at once
-    buffers : of rows and results, where the depth is whole
+    rows : rows of the first matrix that are loaded at a time
+    parts : input blocks of each part of the depth; more than one part if the whole depth does not fit
+    group : output blocks whose weights are loaded together
+    buffers : number of buffers for rows and results, if the depth is whole
     """
 
     emitter: Emitter
@@ -44,14 +44,14 @@ class MatMulWords:
     plan: LayerPlan
 
     def __post_init__(self) -> None:
-        """Divide the words."""
+        """Allocate the words."""
         config = self.config = self.emitter.config
         self.depth, self.cols = self.layer.inputs[0].shape[3], self.layer.inputs[1].shape[3]
         self.in_blocks = block_count(self.depth, config)
         self.block_words = config.slices * config.gemm_rows
         self.negated = [negated(z) for z in self.layer.zero_points]
         self.out_blocks = block_count(self.cols, config)
-        #: Bytes of an output element, and words of an output slot: those of one block may take several.
+        #: Bytes of an output element, and words of an output slot: a block may take several.
         self.size = ELEMENT_BYTES[self.layer.out_type]
         self.wide = ceil_div(self.size * config.block, config.word_bytes)
         self.added = len(self.layer.inputs) > 2
@@ -75,7 +75,7 @@ class MatMulWords:
         self.weight_words = self.group * block_weights
         self.words_base = self.plan.out_bases[0]
         self.const_base = self.words_base + 2
-        #: The last block of the depth, whose last rows may be missing, has zero points of its own.
+        #: The last block of the depth, whose last rows may be missing, has separate zero-point weights.
         self.last_const_base = self.const_base + constant * block_weights
         self.weight_base = self.last_const_base + (constant * self.block_words if len(self.parts) > 1 else 0)
         self.rows_base = self.weight_base + 2 * self.weight_words
@@ -87,10 +87,10 @@ class MatMulWords:
         self.weights_loaded = self.rows_loaded = 0
 
     def _cut(self, left: int, buffers: int, out_words: int) -> None:
-        """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part come twice."""
+        """Cut the depth into parts of whole blocks, and a last block; rows and weights of a part have two buffers."""
         self.zeros, self.buffers, self.group = plain_zeros(self.config), 1, 1
         weights = buffers * self.block_words
-        # Half of the words for rows and their results, at most.
+        # At most half of the words are for rows and their results.
         self.rows = max(1, min(self.layer.lhs_rows, self.config.acc_words, _PART_ROWS,
                                (left - 2 * weights) // (2 * (out_words + 2))))
         size = (left - self.rows * out_words) // (weights + 2 * self.rows)
@@ -105,14 +105,14 @@ class MatMulWords:
                            "count2": 1, "count3": 1}, (), (access,))
 
     def _pieces(self, part: tuple[int, int]) -> list[tuple[int, int, int]]:
-        """(first depth, depth, input blocks) of some blocks: the whole blocks, and what is left over."""
+        """(first depth, depth, input blocks) of some blocks: the whole blocks, and the rest."""
         block, (low, high) = self.config.block, part
         whole = min(high, self.depth // block)
         pieces = [(low * block, block, whole - low)] if whole > low else []
         return pieces + ([(whole * block, self.depth - whole * block, 1)] if high > whole else [])
 
     def constant_weights(self, base: int, part: tuple[int, int], value: int) -> None:
-        """Weights of `value` for every row that exists, 0 for the others."""
+        """Write weights of `value` for every existing row, 0 for the others."""
         word = self.config.word_bytes
         self.fill(base, (part[1] - part[0]) * self.block_words, 0, self.const)
         for first, depth, blocks in self._pieces(part):
@@ -122,7 +122,7 @@ class MatMulWords:
                 "step0": 1, "count1": blocks, "step1": self.block_words, "count2": 1, "count3": 1}, (), (self.const,))
 
     def load_weights(self, matrix: int, o: int, part: tuple[int, int]) -> tuple[int, Access]:
-        """Return where `cols` columns of some blocks of the second matrix are; a group of them comes at once."""
+        """Return the address of `cols` columns of some blocks of the second matrix; a group of them loads at once."""
         number = o % self.group
         if not number:
             self._load_group(matrix, o, part)
@@ -131,14 +131,14 @@ class MatMulWords:
         return base, Access("pad", base, base + words)
 
     def _load_group(self, matrix: int, o: int, part: tuple[int, int]) -> None:
-        """Bring the columns of some output blocks into a weight buffer; words of rows that do not exist are 0."""
+        """Load the columns of some output blocks into a weight buffer; words of rows that do not exist are 0."""
         config, value, words = self.config, self.layer.inputs[1], (part[1] - part[0]) * self.block_words
         base = self.weight_base + self.weights_loaded % 2 * self.weight_words
         low, high = o * config.cols, min((o + self.group) * config.cols, self.cols)
         count = ceil_div(high - low, config.cols)
         access = Access("pad", base, base + count * words)
         gaps = self.block_words != config.block or (part[1] == self.in_blocks and self.depth % config.block)
-        # Buffers of whole matrices keep them.
+        # A buffer of a whole matrix is loaded once.
         if gaps and (len(self.parts) > 1 or self.weights_loaded < 2):
             self.fill(base, self.group * words, 0, Access("pad", base, base + self.group * words))
         self.weights_loaded += 1
@@ -158,7 +158,7 @@ class MatMulWords:
                 (access,))
 
     def load_rows(self, left: int, span: tuple[int, int], part: tuple[int, int]) -> View:
-        """Bring some blocks of rows of the first matrix into a buffer."""
+        """Load some blocks of rows of the first matrix into a buffer."""
         count, value = span[1] - span[0], self.layer.inputs[0]
         turn = self.rows_loaded % (2 if len(self.parts) > 1 else self.buffers)
         self.rows_loaded += 1
@@ -168,13 +168,13 @@ class MatMulWords:
         return view
 
     def _wide_parts(self) -> list[tuple[int, int, int]]:
-        """(first block, blocks, elements): the whole blocks, and what is left over."""
+        """(first block, blocks, elements): the whole blocks, and the rest."""
         whole, left = divmod(self.cols, self.config.block)
         return ([(0, whole, self.config.block)] if whole else []) + ([(whole, 1, left)] if left else [])
 
     def _wide_loops(self, value: Value, number: int, span: tuple[int, int], part: tuple[int, int, int]) -> tuple[
             dict[str, int], Access]:
-        """Memory and loop fields that a load and a store of rows of int16 or int32 share."""
+        """Memory and loop fields that loads and stores of int16 or int32 rows share."""
         first, blocks, elements = part
         count = span[1] - span[0]
         region, offset = self.emitter.memory_of(value)
@@ -187,7 +187,7 @@ class MatMulWords:
         return fields, Access(f"region{region}", at, at + row * count)
 
     def load_added(self, number: int, span: tuple[int, int], base: int) -> tuple[Access, ...]:
-        """Bring what is added to some rows of product `number`."""
+        """Load the addend of some rows of product `number`."""
         value, word = self.layer.inputs[2], self.config.word_bytes
         access = Access("pad", base, base + (span[1] - span[0]) * self.out_blocks * self.wide)
         for part in self._wide_parts():

@@ -1,8 +1,8 @@
 """Moves: strided copies of system memory through staging buffers in the scratchpad.
 
-A copy is a run of bytes that is contiguous on both sides, inside loops. The load unit reads a run, or several runs
-that lie close together, at one go and puts each run into words of its own; the store unit joins words to as long a run
-as the target has. Both have two loops over memory in addition; loops beyond these become several operations.
+A copy is a run of bytes that is contiguous on both sides, inside loops. The load unit reads a run, or several close
+runs, in one pass and writes each run to separate words. The store unit joins words to the longest run of the target.
+Both units have two more loops over memory; further loops become several operations.
 """
 
 import itertools
@@ -31,13 +31,14 @@ Dim = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Shape:
-    """How one pair of operations is looped.
+    """The loops of one pair of operations.
 
     Members
     -------
     run : bytes contiguous on both sides
     loops : loops of the operations
-    load_near, store_near : loop that the load reads within one run of memory, that the store joins to one run; or None
+    load_near : the loop that the load reads within one run of memory, or None
+    store_near : the loop that the store joins to one run, or None
     outer : loops that become several operations
     """
 
@@ -50,7 +51,7 @@ class _Shape:
 
 @lru_cache(maxsize=64)
 def _shape(dims: tuple[Dim, ...], is_fill: bool, word: int) -> _Shape:
-    """Choose the loops of one pair of operations: those that move the most."""
+    """Choose the loops of one pair of operations: those that move the most bytes."""
     contiguous = [d for d in dims if d[2] == 1 and (is_fill or d[1] == 1)]
     run_dim = max(contiguous, default=None)
     rest = [d for d in dims if d is not run_dim]
@@ -82,7 +83,7 @@ def _count(dims: tuple[Dim, ...]) -> int:
 
 
 def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
-    """Pieces of a copy whose words fit the budget and whose loops fit the counters."""
+    """Cut a copy into pieces whose words fit the budget and whose loops fit the counters."""
     dims = tuple(merged(copy.dims))
     shape = _shape(dims, copy.source < 0, word)
     words = ceil_div(shape.run, word) * (_count(shape.loops) if copy.source >= 0 else 1)
@@ -91,7 +92,7 @@ def _cut(copy: Copy, word: int, budget: int) -> Iterator[Copy]:
             ceil_div(shape.run, word) <= _COUNT_LIMIT and len(long) == 1 and shape.run <= _RUN_LIMIT)):
         yield Copy(copy.source, copy.source_offset, copy.target_offset, dims, copy.fill)
         return
-    # The loop whose steps lie farthest apart in the target, so that the runs stay long.
+    # Cut the loop with the largest step in the target, so that the runs stay long.
     choices = [d for d in dims if d in shape.loops] or [max(dims)]
     dim = long[0] if long and words <= budget else max(choices, key=lambda d: abs(d[2]))
     half = ceil_div(dim[0], 2)
@@ -152,7 +153,7 @@ class _Copier:
     @staticmethod
     def _loops(fields: dict[str, int], shape: _Shape, steps: dict[Dim, int], near: Dim | None,
                which: int) -> tuple[int, int]:
-        """Fill in loops 1 to 3; return how far they reach below and above the first byte."""
+        """Fill in loops 1 to 3; return their extent below and above the first byte."""
         fields |= {"count1": near[0] if near else 1, "step1": signed_step(steps[near]) if near else 0}
         others = [d for d in shape.loops if d is not near]
         for number in (2, 3):

@@ -1,8 +1,8 @@
-"""Copies that transpose bytes: what follows each other in the source lies apart in the target, and the other way.
+"""Copies that transpose bytes: consecutive bytes of the source are apart in the target, and vice versa.
 
-The load unit brings words of bytes that follow each other in the source. On the array a convolution with weights 0
-and 1 makes of a few words as many, each with a few bytes in the target's order; the store unit takes these out of word
-after word. Short copies leave the array out: the store unit then takes single bytes.
+The load unit reads words of consecutive bytes of the source. A convolution on the array with weights 0 and 1 turns a
+few words into the same number of words, each with a few bytes in the target's order. The store unit takes these bytes
+from each word. Short copies do not use the array; the store unit then takes single bytes.
 """
 
 import itertools
@@ -25,7 +25,7 @@ from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["ByteTranspose", "byte_transpose", "emit_byte_transpose"]
 
-#: Fewest bytes that follow each other in the target, bytes in both directions, bytes for which the weights pay.
+#: Least bytes of a run in the target, bytes of the copy, and bytes for which loading the weights is worth it.
 _LEAST_RUN, _LEAST_BYTES, _ARRAY_BYTES = 16, 128, 2048
 #: Source words of a tile.
 _TILE_WORDS = 256
@@ -35,7 +35,7 @@ Dim = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class ByteTranspose:
-    """A copy as bytes `near` in the source and `far` apart in it but near in the target, inside loops.
+    """A copy as a loop `near` in the source, a loop `far` in the source but near in the target, and outer loops.
 
     Members
     -------
@@ -48,7 +48,7 @@ class ByteTranspose:
 
 
 def byte_transpose(dims: list[Dim]) -> ByteTranspose | None:
-    """Return how a copy transposes bytes, or None when it is better copied run by run."""
+    """Return a copy as a transpose of bytes, or None if copying run by run is better."""
     if any(d[1] == 1 == d[2] for d in dims):
         return None
     near = max((d for d in dims if d[1] == 1), default=None)
@@ -59,7 +59,7 @@ def byte_transpose(dims: list[Dim]) -> ByteTranspose | None:
 
 
 def _weights(take: int, config: Config) -> bytes:
-    """Weights by which word kx of `take` gives bytes kx, kx + take, ... of the output words."""
+    """Weights with which word kx of `take` gives bytes kx, kx + take, ... of the output words."""
     apart = config.block // take
     weights = np.zeros((ceil_div(config.block, apart) * config.block, 1, take, config.block), np.int8)
     for channel, kx in itertools.product(range(config.block), range(take)):
@@ -125,9 +125,9 @@ class _Transposer:
         self._store(target, channels, columns, out, slots, written)
 
     def _load(self, offset: int, channels: int, columns: int, base: int) -> Access:
-        """Bring columns in; of each group of `take` the first ones follow each other, then the second ones, ...
+        """Load columns: the first of each group of `take`, then the second of each group, ...
 
-        So the array reads one word after the other, and the banks take turns.
+        The array then reads consecutive words, which alternate between banks.
         """
         config, far = self.config, self.transpose.far
         blocks = ceil_div(channels, config.block)
@@ -156,7 +156,7 @@ class _Transposer:
 
     def _array(self, base: int, blocks: int, columns: int, out: int, slots: int, weights: tuple[int, Access],
               code: Code, read: Access, written: Access) -> None:
-        """Make `slots` words of each part of each source block: blocks are rows."""
+        """Compute `slots` words of each part of each source block; blocks are rows."""
         config = self.config
         tile = min(blocks * slots, config.acc_words)
         out_blocks = self.parts * config.sub_blocks
@@ -176,7 +176,7 @@ class _Transposer:
             **program_fields(code)}, (), (written,))
 
     def _store(self, offset: int, channels: int, columns: int, base: int, pitch: int, read: Access) -> None:
-        """Bytes of every `apart`-th channel by one operation; `pitch` words lie between the channels' words."""
+        """Store the bytes of every `apart`-th channel by one operation; a channel's words are `pitch` words apart."""
         near = self.transpose.near
         region, start = self.emitter.memory_of(self.target)
         words = ceil_div(columns, self.take)

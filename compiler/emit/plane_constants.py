@@ -1,4 +1,4 @@
-"""Constants of a layer on planes of bytes: weights, parameters of both programs, multipliers that are a stream."""
+"""Constants of a layer on byte planes: weights, parameters of both programs, a stream of multipliers."""
 
 from dataclasses import dataclass
 
@@ -18,13 +18,13 @@ __all__ = ["Placed", "PlaneConstants"]
 
 @dataclass(frozen=True)
 class Placed:
-    """Where the constants of some output blocks lie, and what is read of them.
+    """Addresses of the constants of some output blocks, and the accesses that read them.
 
     Members
     -------
-    weights : first word, None if they come by parts
-    parameters : first words of those of either program
-    multipliers : first word of those of the second one
+    weights : first word, None if they are loaded in parts
+    parameters : first word of each program's parameters
+    multipliers : first word of the second program's multipliers
     """
 
     weights: int | None
@@ -34,12 +34,12 @@ class Placed:
 
 
 class PlaneConstants:
-    """All constants of a layer, by output block, or by words of channels.
+    """All constants of a layer, by output block or by words of channels.
 
     Members
     -------
-    has_stream : the second program has a stream of multipliers, or of their lower words
-    parameters : bytes of each output block, for either program
+    has_stream : whether the second program has a stream of multipliers, or of their lower words
+    parameters : bytes of each output block, for each program
     """
 
     def __init__(self, emitter: Emitter, layer: PlaneMac, packed: Packed) -> None:
@@ -67,12 +67,12 @@ class PlaneConstants:
                 self._slot_words * blocks)
 
     def multiplier_bytes(self, low: int, high: int) -> bytes:
-        """Multipliers of words of channels, an int32 each."""
+        """Multipliers of words of channels, as int32."""
         size = self._slot_words * self._emitter.config.word_bytes
         return b"".join(row.tobytes().ljust(size, b"\0") for row in self._multipliers[low:high])
 
     def place(self, blocks: tuple[int, int], *, splits: bool) -> Placed:
-        """Load those of some words of channels; with `splits` without weights."""
+        """Load the constants of some words of channels; with `splits` without weights."""
         config, emitter = self._emitter.config, self._emitter
         first, last = (min(block * config.sub_blocks, len(self.parameters[0])) for block in blocks)
         weights, reads, bases = None, [], []

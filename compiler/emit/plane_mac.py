@@ -1,7 +1,8 @@
-"""Multiply-accumulate layers on planes of bytes: each rectangle twice through the array, then both sums to int16.
+"""Multiply-accumulate layers on byte planes: each rectangle passes the array twice, then both sums become int16.
 
-The sums of the high plane wait in the scratchpad for those of the low one. Constants of as many output channels as the
-ring takes are loaded once; where those of one block do not fit, its weights come by parts of the kernel, tile by tile.
+The sums of the high plane wait in the scratchpad for those of the low plane. The constants of as many output channels
+as fit the ring are loaded once. If those of one block do not fit, its weights are loaded by parts of the kernel for
+each tile.
 """
 
 import itertools
@@ -55,12 +56,12 @@ class _PlaneMac:
         self.loaded: tuple[Rect, list[View]] | None = None
 
     def _fits(self, blocks: int) -> bool:
-        """Whether constants leave half of the ring for those that are loaded next."""
+        """Whether constants leave half of the ring free for the next ones."""
         pieces = self.constants.pieces(blocks)
         return 2 * sum(pieces) <= self.emitter.ring_words() and self.emitter.holds(*pieces)
 
     def _cut(self) -> tuple[int, int, int]:
-        """Rows, columns and words of channels of a rectangle: as large as two of them fit, else one."""
+        """Rows, columns and words of channels of a rectangle: the largest of which two fit, else one."""
         config, layer = self.config, self.layer
         most = config.acc_words if self.splits or self.packed.mode is ArrayMode.DEPTHWISE else 1 << 16
         rows, cols, blocks = self.height, min(self.width, most), self.at_once
@@ -99,7 +100,7 @@ class _PlaneMac:
         return rect.blocks[0] * sub, min(rect.blocks[1] * sub, self.out_blocks)
 
     def _rectangle(self, rect: Rect, constants: Placed) -> None:
-        """Both planes of a rectangle through the array; store what is made of them."""
+        """Emit both planes of a rectangle, and store its results."""
         words = self.layer.strip_words(self.config, self.rows, self.cols, self.blocks)
         buffers = max(1, min(2, self.plan.out_words // words))
         sources = self._sources(rect, self.plan.out_bases[0] + self.rects_done % buffers * words)
@@ -121,7 +122,7 @@ class _PlaneMac:
         self.rects_done += 1
 
     def _sources(self, rect: Rect, base: int) -> list[View]:
-        """Bring what a rectangle sees of both planes, unless it is there already."""
+        """Load a rectangle's input of both planes, unless it is already loaded."""
         mac = self.layer.high
         stride, extent, pad = window(mac)
         _, h, w, c = self.layer.inputs[0].shape
@@ -145,7 +146,7 @@ class _PlaneMac:
 
     def _group(self, rect: Rect, group: tuple[int, int], sources: list[View], sums: View, results: View, held: Scratch,
                constants: Placed) -> None:
-        """Some output blocks: sums of the high plane, then those of the low one and what both give."""
+        """Emit some output blocks: sums of the high plane, then sums of the low plane and the results of both."""
         config, block = self.config, self.config.block
         word, depth = group[0] // config.sub_blocks, rect.blocks[1] - rect.blocks[0]
         width, run = rect.cols[1] - rect.cols[0], depth * 4 * block
@@ -179,7 +180,7 @@ class _PlaneMac:
 
     def _rescaling(self, fields: dict[str, int], meaning: Streams, sums: View, kept: Walk, constants: Placed,
                    word: int, reads: tuple[Access, ...], read: Access) -> tuple[Streams, tuple[Access, ...]]:
-        """Add the streams of the second program: sums of the high plane, and the channels' multipliers."""
+        """Add the streams of the second program: sums of the high plane, multipliers of the channels."""
         config = self.config
         fields |= {"a_type": _INT32, "a_base": sums.base + word * self.sums_words, "a_col_step": sums.col_pitch,
                    "a_row_step": signed_step(sums.row_pitch), "a_block_step": self.sums_words}
@@ -194,7 +195,7 @@ class _PlaneMac:
         return replace(meaning, a=kept, b=multipliers), (*reads, read)
 
     def _accumulate(self, rect: Rect, mac: Mac, tile: Tile, source: View, constants: Placed, first: int) -> None:
-        """One operation of the array, or one for each part of the kernel."""
+        """Emit one operation of the array, or one for each part of the kernel."""
         group, config = tile.blocks, self.config
         words = replace(rect, blocks=(group[0] // config.sub_blocks, ceil_div(group[1], config.sub_blocks)))
         read = source.access((source.row0, source.row0 + source.words // source.row_pitch), (0, 1 << 16))
@@ -214,7 +215,7 @@ class _PlaneMac:
                 self.emitter.array(fields, (read, access), self._part(mac, tile, part))
 
     def _part(self, mac: Mac, tile: Tile, kernel: Kernel | None) -> Part:
-        """What an operation of the array adds to a tile."""
+        """The part of a tile's sums that an operation of the array adds."""
         taps, weights, packed = mac.kernel, self.packed.choose(tile.blocks, kernel), self.packed
         if packed.mode is ArrayMode.GEMM:
             k = kernel or Kernel((0, taps[0]), (0, taps[1]), (0, weights.shape[3]))

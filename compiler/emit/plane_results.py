@@ -1,4 +1,4 @@
-"""Int16 results of a rectangle on their way to dense memory: pixels of words of channels, two bytes each."""
+"""Stores of a rectangle's int16 results to dense memory: pixels of words of channels, two bytes a channel."""
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir.value import Value
@@ -11,7 +11,7 @@ __all__ = ["store_results"]
 
 
 def store_results(emitter: Emitter, value: Value, count: int, rect: Rect, results: View) -> None:
-    """Write the int16 channels of a rectangle, of `count`: where blocks fill their words, all of a pixel follow."""
+    """Store a rectangle of a tensor of `count` int16 channels; if blocks fill their words, a pixel is one run."""
     config = emitter.config
     low, high = rect.blocks[0] * config.block, min(rect.blocks[1] * config.block, count)
     if config.block == config.word_bytes:
@@ -26,7 +26,7 @@ def store_results(emitter: Emitter, value: Value, count: int, rect: Rect, result
 
 def _store_part(emitter: Emitter, value: Value, rect: Rect, results: View, channels: tuple[int, int],
                 blocks: int) -> None:
-    """Write some channels, which are `blocks` runs of words of a pixel."""
+    """Store some channels, which are `blocks` runs of words of a pixel."""
     config, (low, high), place = emitter.config, channels, value.place
     elements = ceil_div(2 * config.block, config.word_bytes)
     region, offset = emitter.memory_of(value)

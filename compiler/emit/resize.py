@@ -1,7 +1,7 @@
-"""RESIZE_BILINEAR in the vector unit: columns to int32, then rows, each output line in groups of even steps.
+"""RESIZE_BILINEAR in the vector unit: columns to int32, then rows; each output line in groups with a constant step.
 
-`a * 1024 + (b - a) * fraction` is exact in 32 bits: the product is taken as a high product of `(b - a) << s` and
-`fraction << (31 - s)`, which leaves no rounding.
+`a * 1024 + (b - a) * fraction` is exact in 32 bits: the high product of `(b - a) << s` and `fraction << (31 - s)` has
+no rounding.
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ _INT32 = 2
 
 
 def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
-    """Stream A is the low tap, B the high one; `shift` bits of headroom are above their difference."""
+    """Interpolate between the low tap (stream A) and the high one (B); their difference has `shift` spare bits."""
     output: dict[str, int] = {"destination": Destination.OUTPUT}
     if last:
         output |= {"shift_source": ShiftSource.IMMEDIATE, "shift": -20, "rounding": Rounding.HALF_AWAY, "clamp": 1,
@@ -53,7 +53,7 @@ class _Resizer:
     def run(self) -> None:
         """Cut the longer side of the output until a rectangle fits; one channel block at a time.
 
-        Where every line has a fraction of its own, a rectangle takes as many operations as it has rows and columns.
+        If every line has a different fraction, a rectangle takes as many operations as it has rows and columns.
         """
         n, out_h, out_w, c = self.layer.output.shape
         rows, cols = out_h, out_w
@@ -70,11 +70,11 @@ class _Resizer:
 
     @staticmethod
     def _span(taps: tuple[Tap, ...], part: tuple[int, int]) -> tuple[int, int]:
-        """Input positions that a part of the outputs reads; taps never go back."""
+        """Input positions that a part of the outputs reads; taps are ascending."""
         return taps[part[0]][0], taps[part[1] - 1][1] + 1
 
     def _words(self, rows: int, cols: int) -> int:
-        """Most words that a rectangle of this size takes: input, int32 between, output."""
+        """Most words of a rectangle of this size: input, int32 intermediate, output."""
         def longest(taps: tuple[Tap, ...], size: int) -> int:
             spans = (self._span(taps, (at, min(at + size, len(taps)))) for at in range(0, len(taps), size))
             return max(high - low for low, high in spans)
@@ -140,7 +140,7 @@ class _Resizer:
 
     def _operate(self, fraction: int, last: bool, fields: dict[str, int], reads: tuple[Access, ...],
                  write: Access, streams: tuple[Walk, Walk, Walk]) -> None:
-        # Differences of int8 take 9 bits, those of the columns' results 19 and a sign.
+        # Differences of int8 have 9 bits, those of the columns' results 19 and a sign.
         code = self.emitter.program(_program(fraction, 12 if last else 20, last))
         a, b, out = streams
         tile = min(fields["slots"], 0xFFFF)

@@ -1,4 +1,4 @@
-"""The ring: the part of the scratchpad that constants come through."""
+"""The ring: the part of the scratchpad for constants."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _HELD = 1 << 62
 
 @dataclass(frozen=True)
 class Constants:
-    """What has a place in the ring: first word, words, bytes, how many of them to a word."""
+    """An allocation in the ring: first word, words, bytes, bytes a word."""
 
     base: int
     words: int
@@ -24,7 +24,7 @@ class Constants:
 
 
 class Ring:
-    """Places constants where nothing was for longest, so that they can be loaded early.
+    """Allocates constants in the words that have been unused for longest, so that they can be loaded early.
 
     Pieces of open scopes (`live`) are not overwritten. Words are counted in granules.
     """
@@ -35,21 +35,21 @@ class Ring:
         self._clock = 0
 
     def touch(self, accesses: tuple[Access, ...]) -> None:
-        """Note that an operation is the latest one to touch these words."""
+        """Record an operation as the latest access to these words."""
         self._clock += 1
         for access in accesses:
             if access.space == "pad":
                 self._touched[access.low // GRANULE_WORDS:ceil_div(access.high, GRANULE_WORDS)] = self._clock
 
     def holds(self, pieces: Sequence[int], base: int) -> bool:
-        """Whether pieces of this many words fit at or above `base`, if nothing else is held."""
+        """Whether pieces of these sizes fit at or above `base`, if nothing else is held."""
         if len(pieces) == 1:
             return pieces[0] <= len(self._touched) * GRANULE_WORDS - base
         free = len(self._touched) - ceil_div(base, GRANULE_WORDS)
         return sum(ceil_div(words, GRANULE_WORDS) for words in pieces) <= free
 
     def room(self, base: int) -> int:
-        """Words of the longest piece at or above `base`, in whole granules, that no open scope holds."""
+        """Words of the longest free piece at or above `base`, in whole granules."""
         first = ceil_div(base, GRANULE_WORDS)
         held = sorted((max(low // GRANULE_WORDS, first), ceil_div(high, GRANULE_WORDS)) for low, high in self.live)
         longest, end = 0, first
@@ -58,16 +58,16 @@ class Ring:
         return longest * GRANULE_WORDS
 
     def take(self, words: int, base: int, *, held: bool) -> int | None:
-        """Place `words` words at or above `base`; None if they do not fit.
+        """Allocate `words` words at or above `base`; None if they do not fit.
 
-        What is held with others is placed at an end of what is free, so that this stays in one piece.
+        With `held`, the allocation is at an end of the free words, so that these stay in one piece.
         """
         first, count = ceil_div(base, GRANULE_WORDS), ceil_div(words, GRANULE_WORDS)
         touched = self._touched.copy()
         for low, high in self.live:
             touched[low // GRANULE_WORDS:ceil_div(high, GRANULE_WORDS)] = _HELD
         if count > len(touched) - first:
-            # Only from the base itself on, in front of the first whole granule.
+            # It fits only from the base itself on, before the first whole granule.
             if base + words > len(touched) * GRANULE_WORDS or any(high > base for _, high in self.live):
                 return None
             self.live.append((base, base + words))

@@ -1,4 +1,4 @@
-"""Programs over the channels of each pixel: one row is one chunk, its blocks are the columns that the unit walks."""
+"""Programs over the channels of each pixel: a row is a chunk, and its blocks are the columns of the unit's walk."""
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.emit.vector import rectangles
@@ -13,7 +13,7 @@ __all__ = ["emit_rows", "prepare_rows"]
 
 
 def prepare_rows(emitter: Emitter, layer: RowProgram) -> tuple[RowCode, Code]:
-    """Bring tables and program of a layer into the vector unit, if not there yet; return the code and its place."""
+    """Load tables and program of a layer into the vector unit, unless present; return the code and where it is."""
     code = short_row(layer.program, row_registers(layer, emitter.config), layer.numbers)
     emitter.tables(layer.tables)
     return code, emitter.program(code.uops)

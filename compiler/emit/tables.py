@@ -1,4 +1,4 @@
-"""Tables of the vector unit: they come whole, or in pieces while it would wait for the array."""
+"""Tables of the vector unit: loaded whole, or in pieces while the unit waits for the array."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,24 +17,24 @@ from tq_hw.isa.legality import TABLE_BYTES, TABLE_ENTRIES
 __all__ = ["Tables"]
 
 _ENTRY_BYTES = TABLE_BYTES // TABLE_ENTRIES
-#: Entries of a piece: about as many cycles as the array takes for the weights of an operation.
+#: Entries of a piece: their load takes about as many cycles as the array's for the weights of an operation.
 _PIECE_ENTRIES = 64
 
 
 @dataclass
 class Tables(Basis):
-    """The state of an emission, with what is in the tables 1 and 2, and pieces that are to come: first entry, bytes."""
+    """The state of an emission with the contents of tables 1 and 2, and the pending pieces: first entry, bytes."""
 
     _tables: list[bytes | None] = field(default_factory=lambda: [None, None])
     _pieces: list[tuple[int, bytes]] = field(default_factory=list)
-    #: Whether an operation of the array has come since the first piece began to wait.
+    #: Whether an array operation was emitted since the first piece became pending.
     _computes: bool = False
 
     def tables(self, contents: tuple[IntArray | None, IntArray | None], *, between: bool = False) -> None:
-        """Bring the contents of tables 1 and 2 into the vector unit.
+        """Load the contents of tables 1 and 2 into the vector unit.
 
-        With `between`, in pieces before the second operation of the array that follows, and before each one after it.
-        `all_tables` ends that, or the next call.
+        With `between`, the pieces are loaded one by one, before the second array operation from here and before each
+        later one. `all_tables`, or the next call, loads the rest.
         """
         wanted = [(number, table) for number, table in enumerate(contents) if table is not None]
         if not wanted:
@@ -45,7 +45,7 @@ class Tables(Basis):
             if self._tables[number] == data:
                 continue
             self._tables[number] = data
-            # A small scratchpad's ring holds only a part of a table at a time.
+            # The ring of a small scratchpad has room for only a part of a table.
             size = min(len(data), self.ring_words() // GRANULE_WORDS * GRANULE_WORDS * self.config.word_bytes)
             size = min(size, _PIECE_ENTRIES * _ENTRY_BYTES) if between else size
             self._pieces += [(number * TABLE_ENTRIES // 2 + first // _ENTRY_BYTES, data[first:first + size])
@@ -55,14 +55,14 @@ class Tables(Basis):
             self.all_tables()
 
     def all_tables(self) -> None:
-        """Bring the pieces that are to come."""
+        """Load all pending pieces."""
         while self._pieces:
             self._next_piece()
 
     def array(self, fields: Mapping[str, int], reads: tuple[Access, ...], meaning: Meaning | None = None) -> Operation:
-        """Emit an array operation, after a piece of a table where one waits for it and the ring has room.
+        """Emit an array operation, after a pending piece of a table if the ring has room for it.
 
-        So what the piece waits for stands before the operation whose sums the vector unit takes after it.
+        The piece thus comes before the operation whose sums the vector unit needs next.
         """
         if self._pieces and self._computes and self.room_words() * self.config.word_bytes >= len(self._pieces[0][1]):
             self._next_piece()

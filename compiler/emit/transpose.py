@@ -2,9 +2,9 @@
 
     pixel words --array--> words of 4 pixels x 4 channels --int32 registers--> words of one channel
 
-The array folds four pixels' words, three in a step and one in another, with weights of 1. Four of the words that it
-makes are one beat of int32, whose lanes are sixteen pixels and whose bytes are four channels: they are read into a
-register, and four programs take a byte each.
+The array folds the words of four pixels, three in one step and one in another, with weights of 1. Four of the resulting
+words are one beat of int32 with sixteen pixels as lanes and four channels as bytes. They are read into a register, and
+four programs extract one byte each.
 """
 
 from collections.abc import Callable, Iterator
@@ -31,7 +31,7 @@ _INT32 = 2
 
 
 def _weights(config_rows: int) -> bytes:
-    """Rows of pixels 0 to 2 in one step, those of the last pixel in the other."""
+    """Weights with the rows of pixels 0 to 2 in one step and those of the last pixel in the other."""
     weights = np.zeros((2, config_rows, config_rows), np.int8)
     for row in range(config_rows):
         weights[row // (config_rows - GROUP), row, row] = 1
@@ -39,13 +39,13 @@ def _weights(config_rows: int) -> bytes:
 
 
 def _steps(view: View, height: int) -> tuple[int, int, int]:
-    """Words from one image, row, column to the next."""
+    """Words from one image, row and column to the next."""
     return height * view.row_pitch, view.row_pitch, view.col_pitch
 
 
 @dataclass(frozen=True)
 class _Piece:
-    """Four channels from `channel` on of some pixels: place on the outer axis, span of the inner one, target blocks."""
+    """Four channels from `channel` on of some pixels: outer index, span of the inner axis, target blocks."""
 
     channel: int
     outer: int
@@ -78,13 +78,14 @@ class _Transposer:
         places = [axes.index(axis) for axis in range(4)]
         from_steps, to_steps = _steps(self.source, source.shape[1]), _steps(self.target, target.shape[1])
         self.channels, self.channel_step = source.shape[3], to_steps[places[3]]
-        #: Axis of the source whose pixels share a word of the target, and the target's blocks of them.
+        #: Step of the source axis whose pixels share a word of the target, and the number of such words.
         self.far_step, self.blocks = from_steps[axes[3]], target.shape[3] // config.block
         inner, outer = sorted({0, 1, 2} - {axes[3]}, key=lambda axis: (-source.shape[axis], axis))
         #: (count, step in the source, step in the target)
         self.inner, self.outer = ((source.shape[axis], from_steps[axis], to_steps[places[axis]])
                                   for axis in (inner, outer))
-        # What the array makes while the vector unit is at the words before fits its buffers, and the registers.
+        # A piece fits the accumulator buffers and the registers: the array computes it while the vector unit works on
+        # the piece before.
         words = min(GROUP * config.acc_words, GROUP * 8 * config.vector_register_words // config.beats_per_word,
                     self.plan.out_words)
         self.at_once = max(1, min(self.blocks, words // config.block))
@@ -94,7 +95,7 @@ class _Transposer:
         self.width = max(1, min(self.inner[0], words // (GROUP * self.at_once)))
 
     def run(self) -> None:
-        """Emit all of it: one group of channels after the other, as each has its own folding table."""
+        """Emit all pieces, one group of channels after another, because each group has its own folding table."""
         config = self.config
         self.emitter.reserve_program(2 + GROUP)
         register = {"destination": Destination.REGISTER, "d_register": 0}
@@ -119,7 +120,7 @@ class _Transposer:
                 0, block_count(channels, config))))
 
     def _write_table(self, group: int) -> None:
-        """Channels of the group in rows 0 to 3 of a pixel's, one pixel after the other."""
+        """Write the folding table: the channels of the group in four rows for each pixel, pixel after pixel."""
         def feed(pixel: int, end: int) -> dict[str, int]:
             return {"address": signed_step(pixel * self.far_step), "kernel_row": 0,
                     "rotate": (pixel - group) * GROUP % self.config.block, "lane_end": end}
@@ -136,10 +137,10 @@ class _Transposer:
                         yield _Piece(channel, outer, span, (block, min(block + self.at_once, self.blocks)))
 
     def _make(self, piece: _Piece, weights: tuple[int, Access], program: Code) -> None:
-        """Words of four pixels x four channels, in two operations.
+        """Emit words of four pixels x four channels, in up to two operations.
 
-        Each is followed by half of what is left to do of the piece before: meanwhile the array adds to buffers which
-        would be in the way of the second one's.
+        Each is followed by half of the remaining work of the piece before. Meanwhile the array adds to buffers that
+        would delay the second operation.
         """
         quads, count = GROUP * piece.height, piece.count
         half = ceil_div(count, 2) if quads * count > 2 * self.config.acc_words else count
@@ -167,7 +168,7 @@ class _Transposer:
         self._let_go(GROUP)
 
     def _let_go(self, count: int) -> None:
-        """Emit what has waited longest."""
+        """Emit the oldest pending operations."""
         for emit in self.waiting[:count]:
             emit()
         del self.waiting[:count]
@@ -183,7 +184,7 @@ class _Transposer:
                             (self.middle,), ())
 
     def _take(self, piece: _Piece, number: int, program: Code) -> None:
-        """One channel of a piece."""
+        """Emit one channel of a piece."""
         value, target = self.layer.output, self.target
         base = (target.base + piece.blocks[0] * target.block_pitch + (piece.channel + number) * self.channel_step
                 + piece.outer * self.outer[2] + piece.span[0] * self.inner[2])

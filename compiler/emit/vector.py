@@ -1,4 +1,4 @@
-"""Layers of the vector unit alone (elementwise, pooling by extremes) and padding by copies."""
+"""Layers that use only the vector unit (elementwise, pooling by extremes), and padding by copies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -16,12 +16,12 @@ from tq_hw.isa.uop import Alu, Destination, Source
 __all__ = ["across", "emit_elementwise", "emit_max_pool", "emit_pad", "rectangles", "stream_fields", "walk_fields"]
 
 _TILE_LIMIT = 0xFFFF
-#: Beats of a micro-operation of many, one after the other: fewer wait for the results of the one before.
+#: Beats of a micro-operation in a longer program: with fewer, it waits for the result of the one before.
 _PLAIN_BEATS = 48
 
 
 def rectangles(layer: Layer, plan: LayerPlan, emitter: Emitter) -> Iterator[Rect]:
-    """Cut the output as planned; what could be one rectangle is cut as the layers before and after it are."""
+    """Cut the output as planned; an output that fits in one rectangle is cut like the layers before and after it."""
     n, h, w, c = layer.output.shape
     all_blocks = block_count(c, emitter.config)
     parts = emitter.choice().parts or row_parts(h * w, emitter.config)
@@ -51,7 +51,7 @@ def walk_fields(rect: Rect) -> dict[str, int]:
 
 
 def across(fields: dict[str, int], streams: dict[str, Walk]) -> tuple[dict[str, int], dict[str, Walk]]:
-    """Let the blocks of one row or column of pixels follow each other as rows of slots, for chunks are long then."""
+    """Make the blocks of a single row or column of pixels consecutive rows of slots, which gives longer chunks."""
     blocks, upright = fields["out_blocks"], fields["cols"] == 1
     slots = blocks * fields["slots"]
     if blocks == 1 or not (upright or fields["cols"] == fields["slots"]) or slots > _TILE_LIMIT:
@@ -66,7 +66,7 @@ def across(fields: dict[str, int], streams: dict[str, Walk]) -> tuple[dict[str, 
 
 
 def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> Iterator[None]:
-    """A few micro-operations per beat; several keep what is between them in registers, a chunk at a time.
+    """Emit an elementwise layer; several micro-operations keep intermediate results in registers, chunk by chunk.
 
     Yields after each rectangle.
     """
@@ -77,7 +77,7 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
     for rect in rectangles(layer, plan, emitter):
         row = rect.image * height + rect.rows[0]
         rows = (row, row + rect.rows[1] - rect.rows[0])
-        # An input of one pixel is read for all of them.
+        # An input of one pixel is read for all pixels.
         single = [value.shape[1:3] == (1, 1) != layer.output.shape[1:3] for value in layer.inputs]
         parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
         views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
@@ -104,7 +104,7 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
 
 
 def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator[None]:
-    """Running extreme in a register, one program for each set of taps inside the image.
+    """Emit a pooling layer: a running extreme in a register, one program for each set of taps inside the image.
 
     Yields after each rectangle.
     """
@@ -150,7 +150,7 @@ def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator
 
 
 def emit_pad(emitter: Emitter, layer: Pad, plan: LayerPlan) -> None:
-    """Copy from system memory with `fill` around: whole rows, then the rows above and below."""
+    """Copy from system memory with a border of `fill`: whole rows, then the rows above and below."""
     value, config = layer.inputs[0], emitter.config
     _, h, w, c = value.shape
     _, out_h, out_w, _ = layer.output.shape

@@ -1,4 +1,4 @@
-"""Programs of multipliers of two words: what they are, and the stream of the words."""
+"""Programs for multipliers of two words, and the stream of these words."""
 
 from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.layers import Wide
@@ -30,9 +30,8 @@ _INT32 = 2
 class WideProgram:
     """Rescales accumulators by a `Wide`.
 
-    Stream A has the lower word of the multiplier in the first of two passes, the upper one in the second. A pass takes
-    the upper bits of the product, and adds what is carried out of its lower 31 bits (without the last two) and the
-    result of the pass before.
+    Stream A has the lower word of the multiplier in the first of two passes, the upper word in the second. A pass adds
+    the high product, the carry out of its low 31 bits (without the last two), and the result of the pass before.
     """
 
     def __init__(self, emitter: Emitter, wide: Wide, zero_point: int, act_min: int, act_max: int):
@@ -56,11 +55,11 @@ class WideProgram:
                       "act_min": act_min, "act_max": act_max, **OUT}
         self._uops, self.body = [*before, *body, after], (len(before), len(body))
         self._step = _slot_words(config)
-        #: Slots that the registers hold.
+        #: Slots that fit in the registers.
         self._slots = max(1, config.vector_register_words // config.beats_per_acc_word)
 
     def fields(self, block: int, tile_slots: int) -> tuple[Code, dict[str, int], Access, Walk]:
-        """Program, fields of an operation on one word block of channels, what else it reads; called in a scope."""
+        """Return program, fields, further access and walk of an operation on one word block; called in a scope."""
         config, first = self._emitter.config, block * self._emitter.config.block
         data = b"".join(_padded(word[first:first + config.block], config) for word in (self._wide.low, self._wide.high))
         base, access = self._emitter.constant(data, config.word_bytes)

@@ -1,4 +1,4 @@
-"""Windows of layers with few input channels: loaded so that a word holds what the array folds into its rows."""
+"""Windows of layers with few input channels: a loaded word has the bytes that the array folds into its rows."""
 
 from dataclasses import dataclass
 
@@ -24,15 +24,15 @@ class Windows:
     fold: FoldPlan
 
     def _pitches(self) -> tuple[int, int]:
-        """Piece and row pitch of a window tensor: neighbouring pieces and rows lie in different banks.
+        """Piece and row pitch of a window tensor: neighbouring pieces and rows are in different banks.
 
-        Rectangles may differ in width; the pitch of the widest serves all.
+        Rectangles may differ in width; the pitch of the widest is used for all.
         """
         width = odd(self.fold.words(min(self.plan.cols, self.layer.output.shape[2])))
         return width, self.fold.pieces * width
 
     def write_table(self) -> None:
-        """Write the folding table: which pieces and bytes of a window each step takes."""
+        """Write the folding table: the pieces and bytes of a window that each step reads."""
         config = self.emitter.config
         piece_pitch, row_pitch = self._pitches()
         for index, step in enumerate(self.fold.steps):
@@ -65,7 +65,7 @@ class Windows:
         window_bytes = (self.layer.kernel[1] + (fold.columns - 1) * self.layer.stride[1]) * c
         memory = Access(f"region{region}", offset + rows[0] * w * c, offset + rows[1] * w * c)
         if advance > config.word_bytes:
-            # Windows lie side by side: a pixel of several words each.
+            # Windows do not overlap: each is a pixel of several words.
             last = advance - (fold.pieces - 1) * config.word_bytes
             self.emitter.load({
                 "memory_offset_bytes": offset + rows[0] * w * c + rect.cols[0] * advance, "region": region,
@@ -91,7 +91,7 @@ class Windows:
         return view
 
     def look_up(self, view: View, rows: tuple[int, int]) -> None:
-        """Replace the bytes of all windows by those of the layer's table."""
+        """Look up the bytes of all windows in the layer's table, in place."""
         self.emitter.tables(self.layer.tables)
         code = self.emitter.program([LOOK_UP])
         access = view.access(rows, (0, self.fold.pieces))
