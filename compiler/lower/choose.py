@@ -1,4 +1,4 @@
-"""One of two values, byte by byte, by a condition: what is not chosen becomes zeros, and the two sides are added."""
+"""Selection between two values by a condition: unselected bytes become zeros, and the two sides are added."""
 
 import numpy as np
 
@@ -11,12 +11,12 @@ from tq_hw.model.graph import Operator
 
 __all__ = ["CHOSEN", "choose"]
 
-#: 1 where a condition holds; by unsigned code.
+#: 1 where a condition is true, by unsigned code.
 CHOSEN: IntArray = (np.arange(256) != 0).astype(np.int64)
 
 
 def choose(state: Legalizer, op: Operator, condition: Value, sides: tuple[Value, Value]) -> None:
-    """Make the output of the bytes of two values where a condition of the same shape is 1, and where it is 0."""
+    """Write the output: bytes of the first value where a condition of the same shape is 1, else of the second."""
     parts: list[Value] = []
     for side, taken in zip(sides, (CHOSEN, 1 - CHOSEN), strict=True):
         part = Value(f"{side.name} ({op.op})", op.outputs[0], condition.shape)

@@ -1,8 +1,7 @@
-"""Operators that become multiply-accumulate layers: convolutions; what averages need.
+"""Convolutions as multiply-accumulate layers, and the constants of averages.
 
-Zero points: the array multiplies raw int8, so `zero_point * sum(w)` is taken off the bias here; padding
-reads the zero point, which keeps the correction right at the border. An average is a depthwise
-convolution with weights of one.
+The array multiplies raw int8, so `zero_point * sum(w)` is subtracted from the bias here. Padding has the value of the
+zero point, so this correction is also right at the border. An average is a depthwise convolution with weights of one.
 """
 
 from dataclasses import dataclass
@@ -31,7 +30,7 @@ def folded_bias(bias: IntArray | None, sums: IntArray, zero_point: int) -> IntAr
 
 
 def bias_of(state: Legalizer, op: Operator, position: int) -> IntArray | None:
-    """Constant bias of an operator, None where it has none."""
+    """Constant bias of an operator, None if it has none."""
     return state.constant(op, position) if len(op.inputs) > position and op.inputs[position] >= 0 else None
 
 
@@ -53,7 +52,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
             packed = _dense_groups(weights, in_channels, p.groups)
         depthwise = False
         sums = packed.sum(axis=(1, 2, 3), dtype=np.int64)
-    # The weights of zero that a rewrite spread the model's over are none of the model's.
+    # Weights of zero that a rewrite added are not weights of the model.
     useful = weights.size - (int_option(op, ADDED_WEIGHTS) if ADDED_WEIGHTS in op.options else 0)
     if p.dtype == "int16":
         plane_mac(state, op, source, state.output(op), packed, bias_of(state, op, 2), p, depthwise=depthwise,
@@ -70,7 +69,7 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
 
 
 def _spread(p: conv.ConvParams, kernel: tuple[int, ...]) -> tuple[int, int]:
-    """Dilation along axes that have more than one tap."""
+    """Dilation along axes with more than one tap."""
     return p.dilation_h if kernel[0] > 1 else 1, p.dilation_w if kernel[1] > 1 else 1
 
 
@@ -94,12 +93,12 @@ def _dense_groups(weights: IntArray, in_channels: int, groups: int) -> IntArray:
 
 
 def divide_params(count: int) -> tuple[str, int, int]:
-    """Rounding mode, multiplier and shift that divide an average's sum by `count`, half away from zero.
+    """Rounding mode, multiplier and shift that divide an average's sum by `count`, rounding ties away from zero.
 
-    A power of two is a rounding shift. Else `m = ceil(2^(31+n) / count)` in [2^30, 2^31), truncated product, half up:
-    a sum of `count` int8 values is at most 2^7 count, so its product with m exceeds the exact quotient by less
-    than 2^7 count^2 / 2^(31+n) < 1 / (2 count): no other quotient is rounded differently, and
-    exact halves of either sign go away from zero.
+    A power of two is a rounding shift. Otherwise the product with `m = ceil(2^(31+n) / count)` in [2^30, 2^31) is
+    truncated, and the shift rounds half up. A sum of `count` int8 values is at most 2^7 count, so its product with m
+    exceeds the exact quotient by less than 2^7 count^2 / 2^(31+n) < 1 / (2 count). Exact ties of either sign therefore
+    round away from zero, and no other quotient is rounded differently.
     """
     if count & (count - 1) == 0:
         return "shift", 0, -(count.bit_length() - 1)
@@ -109,7 +108,7 @@ def divide_params(count: int) -> tuple[str, int, int]:
 
 @dataclass(frozen=True)
 class _Residue:
-    """Output positions `first + stride * t`, t < size; kernel taps in input order; padding before."""
+    """Output positions `first + stride * t`, t < size, with kernel taps in input order and the padding before."""
 
     first: int
     size: int
@@ -143,7 +142,7 @@ def _add_residue(state: Legalizer, op: Operator, p: conv.ConvParams, part: Value
 
 @lowers("TRANSPOSE_CONV")
 def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
-    """Sub-convolutions per residue of the output positions; each contributes its own part of the output."""
+    """One convolution for each residue of the output positions; each computes its part of the output."""
     p = conv.params(op, state.subgraph)
     weights, bias = state.constant(op, 1), bias_of(state, op, 3)
     tensor = state.subgraph.tensors[op.outputs[0]]
@@ -156,7 +155,7 @@ def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
     single = len(rows) == len(cols) == 1
     for row in rows:
         for col in cols:
-            # A residue without taps is the bias alone: one tap of weight 0.
+            # A residue without taps is only the bias: one tap of weight 0.
             taps = (weights[:, row.taps][:, :, col.taps] if row.taps and col.taps
                     else np.zeros((out_c, 1, 1, weights.shape[3]), np.int8))
             pad = (row.pad, col.pad) if row.taps and col.taps else (0, 0)
@@ -175,7 +174,7 @@ def lower_transpose_conv(state: Legalizer, op: Operator) -> None:
 
 @lowers("CHANNEL_SCALE")
 def lower_channel_scale(state: Legalizer, op: Operator) -> None:
-    """What patterns made of float32 operators with constants of channels: single pixels, rounded once."""
+    """Float32 operators with constants per channel, after `channel_scales.py`: single pixels, rounded once."""
     value = state.input(op, 0)
     weights, bias, multiplier, shift = (state.constant(op, position).astype(np.int64) for position in range(1, 5))
     state.layers.append(Mac(

@@ -1,7 +1,7 @@
-"""Arithmetic of int64 and comparisons: lower and upper words are int32, and a carry goes from one to the other.
+"""Arithmetic and comparisons of int64: lower and upper words are int32, with a carry between them.
 
-The order of lower words is that of unsigned numbers: of signed ones, less 2^31. Their product has an upper word, too,
-which four products of halves of words make.
+Lower words are unsigned: signed comparisons subtract 2^31 first. The upper word of the product of two lower words is
+computed from four products of half words.
 """
 
 from collections.abc import Sequence
@@ -49,19 +49,19 @@ def _words(state: Legalizer, op: Operator, position: int, count: int) -> tuple[V
 
 
 def _upper_halves(register: int) -> tuple[Uop, ...]:
-    """The upper half of a register, from 0 on."""
+    """The unsigned upper half of a register."""
     return (to(register, reg_a(register), immediate(16), alu=Alu.SAR),
             to(register, reg_a(register), immediate(_HALF), alu=Alu.AND))
 
 
 def _upper_product() -> tuple[Uop, ...]:
-    """Upper word of the product of streams A and B, both without signs."""
+    """The upper word of the unsigned product of streams A and B."""
     return (
-        # r0, r1: halves of A; r2, r3: those of B
+        # r0, r1: lower and upper half of A; r2, r3: those of B
         to(0, STREAM_A, immediate(_HALF), alu=Alu.AND), to(1, STREAM_A), *_upper_halves(1),
         to(3, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(2, reg_a(3), immediate(_HALF), alu=Alu.AND), *_upper_halves(3),
-        # r4: what the lowest product carries; r5, r0: the two in the middle
+        # r4: the carry of the lowest product; r5, r0: the two middle products
         to(4, reg_a(0), reg_b(2), low()), *_upper_halves(4),
         to(5, reg_a(0), reg_b(3), low()), to(0, reg_a(1), reg_b(2), low()), to(1, reg_a(1), reg_b(3), low()),
         to(6, reg_a(5), immediate(_HALF), alu=Alu.AND), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
@@ -93,13 +93,13 @@ class _Words:
         """ADD and SUB."""
         alu, lower, upper = Alu[self.op.op], *zip(self.first, self.second, strict=True)
         low_words = self.made("lower", lower, _one(alu))
-        # A sum that is less than a summand has a carry, a minuend that is less than the subtrahend a borrow.
+        # There is a carry if the sum is less than a summand, a borrow if the minuend is less than the subtrahend.
         carry = self.made("carry", (low_words, lower[0]) if alu is Alu.ADD else lower, _LESS)
         high_words = self.made("upper", (self.made("upper alone", upper, _one(alu)), carry), _one(alu))
         joined(self.state, self.op, (low_words, high_words), self.count)
 
     def product(self) -> None:
-        """MUL: of the upper words only products with the lower ones count."""
+        """MUL: the product of the two upper words does not contribute."""
         lower, crossed = (self.first[0], self.second[0]), (self.first[1], self.second[0])
         product: tuple[Uop] = ({**STREAMS, **low(), **OUT},)
         middle = (self.made("upper by lower", crossed, product),
@@ -110,7 +110,7 @@ class _Words:
 
     def less(self, first: tuple[Value, Value], second: tuple[Value, Value], into: Value | None, *,
              or_equal: bool) -> Value:
-        """Whether one is less: above, or equal above and less below; where equal counts, below as well."""
+        """Add `first < second` (`or_equal`: `<=`): the upper words are less, or equal with lower words less."""
         order = (*_LESS[:-1], _LESS[-1] | {"alu": Alu.LESS_EQUAL}) if or_equal else _LESS
         upper = first[1], second[1]
         below = (self.made("lower", (first[0], second[0]), order, _INT8),
@@ -127,7 +127,7 @@ class _Words:
         self.made("both", halves, _one(Alu.MIN if alu is Alu.EQUAL else Alu.MAX), _INT8, self.state.output(self.op))
 
     def extreme(self) -> None:
-        """MAXIMUM and MINIMUM: a choice of all bytes."""
+        """MAXIMUM and MINIMUM: a selection of all bytes."""
         pair = (self.second, self.first) if self.op.op == "MAXIMUM" else (self.first, self.second)
         chosen = self.less(*pair, None, or_equal=False)
         view = self.state.view(self.output.shape, "int64")
@@ -143,7 +143,7 @@ def _one(alu: Alu) -> tuple[Uop]:
 
 
 def lower_double_words(state: Legalizer, op: Operator) -> None:
-    """Two tensors of int64 that broadcast."""
+    """Arithmetic and comparisons of two int64 tensors, which broadcast."""
     words = _Words(state, op)
     if op.op in ("ADD", "SUB"):
         words.sums()

@@ -1,10 +1,15 @@
 """Constants with which fixed point gives `round((double)acc * M)` for every accumulator that a layer can have.
 
-Both are monotonic in the accumulator, and what is clamped has at most 255 steps. So they are equal if each step is at
-the same accumulator: at `t` the result is `v` or more, at `t - 1` less. The first of these that has the right steps is
-taken: TFLite's multiplier and shift; a truncated product of 31 bits that is rounded once, whose multiplier may be
-anything in an interval; if all channels have one factor, a product that gives the result or one more, and a comparison
-with the accumulator at which that begins, from a table; else a product of 60 bits.
+Both functions are monotonic in the accumulator, and a clamped result has at most 255 steps. They are therefore equal if
+each step is at the same accumulator `t`: the result is `v` or more at `t`, and less at `t - 1`.
+
+The first of these methods with the right steps is used:
+
+1. TFLite's multiplier and shift
+2. a truncated product of 31 bits that is rounded once; any multiplier in an interval is right
+3. if all channels have one factor: a product that gives the result or one more, and a comparison with the threshold of
+   that result, from a table
+4. a product of 60 bits
 """
 
 from dataclasses import dataclass
@@ -25,16 +30,16 @@ Doubles = npt.NDArray[np.float64]
 _WORD_BITS = 31
 #: Bits of the lower word of a wide multiplier.
 _LOW_BITS = 29
-#: What the program of a wide multiplier leaves out of a product, in units of the lower word's last bit times 2^31.
+#: Bound of what a wide multiplier's program drops from a product, in units of the lower word's last bit times 2^31.
 _LOST = 1 << 32
 _LARGEST_SHIFT = 31
-#: Results of this magnitude are clamped whatever the zero point is.
+#: Results of this magnitude are clamped for any zero point.
 _CLAMPED = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """How accumulators become results: the members of `ir.Mac` with these names."""
+    """The rescaling of accumulators: the members of `ir.Mac` with these names."""
 
     rounding: str
     multiplier: IntArray
@@ -45,7 +50,7 @@ class Scaling:
 
 @dataclass(frozen=True, eq=False)
 class _Conditions:
-    """Conditions [channel, step]: at accumulator `up` the result is `value` or more, at `down` less, if they count."""
+    """Conditions [channel, step]: the result is `value` or more at accumulator `up`, less at `down`, if they count."""
 
     value: npt.NDArray[np.int64]
     up: npt.NDArray[np.int64]
@@ -64,7 +69,7 @@ def reachable(weights: IntArray, bias: IntArray) -> tuple[IntArray, IntArray]:
 def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling:
     """Return constants for a kernel that rescales in double; accumulators lie in lowest..highest, by channel.
 
-    Raises UnsupportedError where the kernel is undefined, or no constants give its results.
+    Raises UnsupportedError if the kernel is undefined, or if no constants give its results.
     """
     assert p.real is not None
     wraps = (lowest < INT32_MIN) | (highest > INT32_MAX)
@@ -93,14 +98,14 @@ def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling
 
 
 def _steps(real: Doubles, p: MacParams, least: IntArray, most: IntArray) -> _Conditions:
-    """Find where `round(acc * real)` steps up."""
+    """Find the accumulators at which `round(acc * real)` steps up."""
     value = np.arange(p.act_min + 1, p.act_max + 1) - p.output_zero_point
     with np.errstate(divide="ignore", over="ignore"):
         guess = np.floor((value - 0.5) / real[:, None])
     first = np.clip(guess, least[:, None] - 4.0, most[:, None] + 4.0).astype(np.int64) - 3
     candidates = first[..., None] + np.arange(8)
     reached = round_half_away(candidates.astype(np.float64) * real[:, None, None]) >= value[:, None]
-    # Candidates none of which reaches the value lie after the last accumulator.
+    # If no candidate reaches the value, the step is after the last accumulator.
     at = np.where(reached.any(axis=-1), first + reached.argmax(axis=-1), most[:, None] + 1)
     return _Conditions(np.broadcast_to(value, at.shape), np.maximum(at, least[:, None]), at <= most[:, None],
                   np.minimum(at - 1, most[:, None]), at > least[:, None])
@@ -117,9 +122,9 @@ def _is_tflite(steps: _Conditions, multiplier: IntArray, shift: IntArray, least:
 
 
 def _interval(steps: _Conditions, channel: int, bits: int, lost: int, left_shift: int) -> tuple[int, int]:
-    """Multipliers m with the right steps of `(acc * 2^left_shift * m - e + 2^(bits-1)) >> bits`, 0 <= e < lost.
+    """Multipliers m for which `(acc * 2^left_shift * m - e + 2^(bits-1)) >> bits`, 0 <= e < lost, has the right steps.
 
-    Returns the least and the largest; there is none if the first is more.
+    Returns the least and the largest m; there is none if the least is more than the largest.
     """
     low, high = 0, 1 << _WORD_BITS + _LOW_BITS
     half = 1 << bits - 1
@@ -146,7 +151,7 @@ def _single(steps: _Conditions, real: Doubles) -> Scaling | None:
     """Multipliers of one word whose truncated product is rounded half up."""
     multipliers, shifts = [], []
     for channel, factor in enumerate(real.tolist()):
-        # At least one bit is shifted out, so that it can be rounded.
+        # Rounding needs a right shift of at least one bit.
         right = min(-int(np.frexp(factor)[1]), _LARGEST_SHIFT)
         if right < 1:
             return None
@@ -160,14 +165,14 @@ def _single(steps: _Conditions, real: Doubles) -> Scaling | None:
 
 
 def _compared(p: MacParams, real: float, least: IntArray, most: IntArray) -> Scaling | None:
-    """A product that gives the result or one more, and a table of the accumulators at which results begin."""
+    """A product that gives the result or one more, and a table of the results' thresholds."""
     low, high = least.min(keepdims=True), most.max(keepdims=True)
     steps = _steps(np.array([real]), p, low, high)
     exponent = int(np.frexp(real)[1])
     left = max(exponent, 0)
     right = min(left - exponent, _LARGEST_SHIFT)
     limit = None if _fits(low, high, left) else int(np.ceil(_CLAMPED / real))
-    # A little too much, so that no result is too small.
+    # Rounded up, so that no result is too small.
     multiplier = min(int(real * 2.0 ** (_WORD_BITS + right - left)) + 1, INT32_MAX)
     table = np.full(256, INT32_MIN, np.int64)
     values = steps.value[0] + p.output_zero_point
@@ -188,7 +193,7 @@ def _compared(p: MacParams, real: float, least: IntArray, most: IntArray) -> Sca
 
 
 def _two_words(steps: _Conditions, real: Doubles, least: IntArray, most: IntArray) -> Scaling | None:
-    """Multipliers of two words; all channels are shifted alike."""
+    """Multipliers of two words, with one shift for all channels."""
     largest = float(real.max())
     exponent = int(np.frexp(largest)[1])
     left = max(exponent + 1, 0)

@@ -31,7 +31,7 @@ from tq_hw.sim.golden.registry import int_option, require_dtype
 __all__ = ["table_pass"]
 
 _SIGNED = INT8_CODES.astype(np.int64)
-#: Micro-operations, tables 1 and 2, and whether the operands change places.
+#: Micro-operations, tables 1 and 2, and whether the operands are swapped.
 Program = tuple[list[dict[str, int]], tuple[IntArray | None, IntArray | None], bool]
 _INT32 = TYPE_CODES["int32"]
 
@@ -102,7 +102,7 @@ def _compare(state: Legalizer, op: Operator) -> Program:
 def _prelu(state: Legalizer, op: Operator) -> Program:
     p = activation.prelu_params(op, state.subgraph)
     centred = _SIGNED - p.input_zero_point
-    # The table holds the positive side; -1 marks the other one, where the product is taken.
+    # The table has the results of the positive side; -1 marks the negative side, which uses the product.
     positive = np.where(centred >= 0, multiply_by_quantized_multiplier(centred, p.multiplier, p.shift), -1)
     register = {"destination": Destination.REGISTER, "d_register": 0}
     uops = [
@@ -122,13 +122,13 @@ _PROGRAMS: dict[str, Callable[[Legalizer, Operator], Program]] = {
 
 
 def _divisors(zero_point: int) -> np.ndarray:
-    """Return all codes but that of 0, a divisor that the engines refuse: its entry of a table has no meaning."""
+    """Return all codes, that of 0 replaced: engines refuse a divisor of 0, so its table entry is not used."""
     beside = INT8_CODES + 1 if zero_point < 127 else INT8_CODES - 1
     return np.where(zero_point == INT8_CODES, beside, INT8_CODES).astype(np.int8)
 
 
 def _as_table(state: Legalizer, op: Operator) -> bool:
-    """Lower to one table if the result depends on one run-time byte alone."""
+    """Lower to one table if the result depends only on one run-time byte."""
     tensors = (state.tensor(op, 0), state.tensor(op, 1))
     output = state.subgraph.tensors[op.outputs[0]]
     codes = _divisors(tensors[1].zero_point) if op.op == "DIV" and tensors[1].dtype == "int8" else INT8_CODES
@@ -150,7 +150,7 @@ def _as_table(state: Legalizer, op: Operator) -> bool:
 
 @lowers(*_PROGRAMS)
 def lower_binary(state: Legalizer, op: Operator) -> None:
-    """One program over two streams, or a table; int32 without tables and scales."""
+    """One program over two streams, or a table; int32 uses neither tables nor scales."""
     if state.tensor(op, 0).dtype == "int32":
         lower_integers(state, op)
         return
@@ -171,7 +171,7 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
 def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, into: Value | None = None) -> None:
     """Add a layer that looks every byte of `source` up in `table` (256 entries by unsigned code).
 
-    It gives the operator's output unless it goes `into` another value.
+    It writes the operator's output, or the value `into`.
     """
     uop = {"a_source": Source.STREAM, "a_table": 1, "alu": Alu.PASS, "destination": Destination.OUTPUT}
     state.layers.append(Elementwise(op.index, op.op, (source,), into or state.output(op), uop,
@@ -180,7 +180,7 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 
 @lowers("TABLE")
 def lower_table(state: Legalizer, op: Operator) -> None:
-    """What patterns made of several operators, of bytes or int16; int32 where it gives indices, float32 as it is."""
+    """A table that patterns made of several operators, of bytes or int16; its results may be int32 or float32."""
     table, output = state.constant(op, 1), state.subgraph.tensors[op.outputs[0]]
     if state.tensor(op, 0).dtype == "int16":
         look_up_wide(state, op, state.input(op, 0), table, output.dtype)
@@ -199,7 +199,7 @@ def lower_table(state: Legalizer, op: Operator) -> None:
 
 @lowers("PAIR")
 def lower_pair(state: Legalizer, op: Operator) -> None:
-    """What patterns made of float32 operators of two tensors."""
+    """A pair that a pattern made of float32 operators on two tensors."""
     kind, multiplier = op.options["kind"], int_option(op, "multiplier")
     joined: Uop = {**STREAMS, "a_table": 1, "b_table": 2, **(
         {"multiply": Multiply.LOW_B} if kind == "MUL" else {"alu": Alu[str(kind)]})}
@@ -226,7 +226,7 @@ def lower_scale(state: Legalizer, op: Operator) -> None:
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)
 def lower_unary(state: Legalizer, op: Operator) -> None:
-    """Any function of one int8; a program for int16, and for int32 where there are such operators."""
+    """Any function of one int8 as a table; a program for int16, and for int32 operators."""
     if state.tensor(op, 0).dtype == "int32" and op.op in INTEGER:
         lower_integer_unary(state, op)
         return

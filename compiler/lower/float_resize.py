@@ -1,8 +1,9 @@
-"""RESIZE_BILINEAR of float32 that patterns made one of bytes: additions of float32 in words, fraction by fraction.
+"""RESIZE_BILINEAR of float32 functions of bytes: float32 additions in words, one pair of fractions at a time.
 
-Rows that share a fraction and columns that share one see their pixels under the same four weights. What such places
-read is copied together, tables multiply it, and what is added up is copied to where it belongs. Where there are many
-such pairs, tables multiply by the weights of rows, and words by those of columns.
+Output pixels with the same row fraction and the same column fraction have the same four weights. Their input pixels are
+gathered, multiplied by tables and added; the sums are scattered to the output.
+
+If there are many pairs of fractions, tables multiply by the row weights first, and words by the column weights then.
 """
 
 import itertools
@@ -28,7 +29,7 @@ from tq_hw.sim.golden.soft_float import FRACTION_BITS, pack
 
 __all__: list[str] = []
 
-#: Cycles at sixteen lanes: of an element by pairs of groups and by axes, of a pair, of a group of rows and of columns.
+#: Cycles at sixteen lanes: of an element by pairs of groups or by axes, of a pair, of a group of rows or of columns.
 _PAIR_ELEMENT, _AXIS_ELEMENT, _PAIR, _ROWS, _COLUMNS = 14, 30, 4000, 1200, 4800
 _INT8, _INT32 = TYPE_CODES["int8"], TYPE_CODES["int32"]
 
@@ -45,7 +46,7 @@ def _places(group: Group) -> slice:
 
 
 def _seen(base: ByteView, axis: int, first: int, step: int, count: int) -> ByteView:
-    """`count` rows or columns of a tensor; with step 0 always the same one."""
+    """Return `count` rows or columns of a tensor; with step 0 the same one repeatedly."""
     view = base[(*[slice(None)] * axis, slice(first, first + step * (count - 1) + 1, step or None))]
     return view if step else np.broadcast_to(view, (*base.shape[:axis], count, *base.shape[axis + 1:]))
 
@@ -65,14 +66,14 @@ class _Interpolation:
         self.is_words = self.state.subgraph.tensors[self.op.outputs[0]].dtype == "int32"
 
     def part(self, row: tuple[Group, np.float32], col: tuple[Group, np.float32]) -> Value:
-        """Add the layers of the places of two groups; return their words or codes."""
+        """Add the layers of the output pixels of two groups; return their words or codes."""
         (r, upper), (c, right), one = row, col, np.float32(1)
         taps = [((r.low, r.low_step), one - upper, (c.low, c.low_step), one - right),
                 ((r.high, r.high_step), upper, (c.low, c.low_step), one - right),
                 ((r.low, r.low_step), one - upper, (c.high, c.high_step), right),
                 ((r.high, r.high_step), upper, (c.high, c.high_step), right)]
         terms = [(rows, cols, self.values * weight * other) for rows, weight, cols, other in taps]
-        # A product that is always 0 changes no sum.
+        # A product that is always 0 does not change a sum.
         kept = [term for term in terms if term[2].any()] or terms[:1]
         moved: dict[object, Value] = {}
         pixels = []
@@ -102,7 +103,7 @@ class _Interpolation:
         return output
 
     def _added(self, pixels: Sequence[Value], tables: Sequence[IntArray]) -> Value:
-        """Add the products of pixels in their order."""
+        """Add layers that sum the products of pixels, in order."""
         relu = bool_option(self.op, "relu")
         if len(pixels) == 1:
             looked: Uop = {**STREAM_A, "a_table": 1}
@@ -125,10 +126,10 @@ class _Interpolation:
 
 
 class _ByAxis(_Interpolation):
-    """Rows with their weights first, as words of all columns, then columns: products and sums of words."""
+    """Rows times their weights first, as words of all columns; then columns, as products and sums of words."""
 
     def line(self, rows: Sequence[tuple[Group, np.float32]], is_high: bool) -> Value | None:
-        """Return all output rows' upper or lower pixels times their weights, None where these are 0."""
+        """Return the upper or lower pixels of all output rows times their weights, None if these are 0."""
         if is_high and not any(fraction for _, fraction in rows):
             return None
         whole = self._line_blank()
@@ -188,7 +189,7 @@ class _ByAxis(_Interpolation):
 
 @lowers("FLOAT_RESIZE")
 def lower_float_resize(state: Legalizer, op: Operator) -> None:
-    """The places of each two groups by themselves if they are few, else rows and then columns; a copy of them all."""
+    """Each pair of groups separately if there are few, else rows and then columns; a copy collects the results."""
     flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
     before, after = state.tensor(op, 0).shape, state.subgraph.tensors[op.outputs[0]].shape
     rows, cols = (_groups(float_taps(before[axis], after[axis], *flags)) for axis in (1, 2))

@@ -19,13 +19,13 @@ from tq_hw.sim.golden.registry import int_option, normalize_axis
 
 __all__ = ["look_up", "look_up_rows"]
 
-#: Multiplier and shift that change nothing.
+#: Multiplier and shift of the identity.
 _ONE = (1 << 30, 1)
 
 
 @lowers("GATHER")
 def lower_gather(state: Legalizer, op: Operator) -> None:
-    """Constant indices: one copy per stretch of even steps; others by a product."""
+    """Constant indices: one copy for each stretch with a constant step; computed indices: a product."""
     x = state.tensor(op, 0)
     if state.tensor(op, 1).data is None:
         gather_by_index(state, op, x)
@@ -51,7 +51,7 @@ def lower_gather(state: Legalizer, op: Operator) -> None:
 
 @lowers("EMBEDDING_LOOKUP")
 def lower_embedding_lookup(state: Legalizer, op: Operator) -> None:
-    """Rows of a table: at constant indices by copies, at others by a product."""
+    """Rows of a table: copies for constant indices, a product for computed ones."""
     table = state.tensor(op, 1)
     if state.tensor(op, 0).data is None:
         embedding_by_index(state, op, table)
@@ -74,7 +74,7 @@ def look_up(state: Legalizer, op: Operator, indices: int, table: Value, shape: t
 
 def look_up_rows(state: Legalizer, op: Operator, value: Value, count: int, table: Value,
                  shape: tuple[int, int, int]) -> Value:
-    """Return the same at `count` indices of int32."""
+    """Return the same for a value of `count` int32 indices."""
     tables, rows, row_bytes = shape
     name = state.subgraph.tensors[op.outputs[0]].name
     hot = Value(f"{name} (one-hot)", value.tensor, (1, count, 1, rows))
@@ -96,7 +96,7 @@ def look_up_rows(state: Legalizer, op: Operator, value: Value, count: int, table
 
 
 def gather_by_index(state: Legalizer, op: Operator, x: Tensor) -> None:
-    """GATHER with run-time indices: the axis comes to the front of each batch, is looked up in, and goes back."""
+    """GATHER with run-time indices: the axis moves to the front of each batch, is looked up, and moves back."""
     axis = normalize_axis(int_option(op, "axis"), len(x.shape))
     indices = state.tensor(op, 1)
     batch_dims = int_option(op, "batch_dims")

@@ -1,4 +1,4 @@
-"""int64 in words of int32: lower and upper halves, both together again, and what of them fits in int32."""
+"""int64 as int32 words: splitting into lower and upper words, joining them, conversion to int32."""
 
 from collections.abc import Sequence
 
@@ -32,30 +32,30 @@ def half(state: Legalizer, op: Operator, value: Value, count: int, part: int) ->
 
 
 def joined(state: Legalizer, op: Operator, parts: Sequence[Value], count: int) -> None:
-    """Make the output, int64, of its lower and upper words."""
+    """Write the int64 output from its lower and upper words."""
     base, target = blank((count,), "int32"), blank((count,), "int64")
     state.layers.append(Move(op.index, op.op, tuple(parts), state.output(op), tuple(
         copy_between(part, base, base, target[:, 4 * part:4 * part + 4], target) for part in range(2))))
 
 
 def indices_of(state: Legalizer, op: Operator, position: int) -> Value:
-    """Return an input of int32 or int64 as int32, where engines refuse or cut off what does not fit."""
+    """Return an input of int32 or int64 as int32; engines refuse or truncate numbers that do not fit."""
     tensor, value = state.tensor(op, position), state.input(op, position)
     return value if tensor.dtype == "int32" else half(state, op, value, element_count(tensor.shape), 0)
 
 
-#: Stream A, the lower words, where stream B has nothing but their sign; else the end of int32 on B's side.
+#: Stream A (lower words) where stream B (upper words) is its sign extension, else the limit of int32 on B's side.
 _SATURATED: tuple[Uop, ...] = (
     to(0, STREAM_A, immediate(31), alu=Alu.SAR), to(0, reg_a(0), STREAM_B, alu=Alu.EQUAL),
     to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(31), alu=Alu.SAR),
-    # 2^31 - 1, or one more, which wraps; then as much of what is between it and A as r0 says, all or nothing.
+    # The limit, 2^31 - 1 or one more, which wraps; then r0 selects A or the limit.
     to(1, immediate_a(INT32_MAX), reg_b(1), alu=Alu.SUB),
     to(2, STREAM_A, reg_b(1), alu=Alu.SUB), to(2, reg_a(2), reg_b(0), low()),
     {**reg_a(2), **reg_b(1), "alu": Alu.ADD, **OUT})
 
 
 def saturated(state: Legalizer, op: Operator, position: int) -> Value:
-    """Return an input of int32 or int64 as int32: what does not fit is the least or the largest number."""
+    """Return an input of int32 or int64 as int32, saturated."""
     tensor, value = state.tensor(op, position), state.input(op, position)
     if tensor.dtype == "int32":
         return value

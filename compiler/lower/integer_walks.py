@@ -1,4 +1,4 @@
-"""Reductions of int32, element after element: sums and products of the low 32 bits, extremes, and their places."""
+"""Sequential reductions of int32: sums and products of the low 32 bits, extremes, and the indices of extremes."""
 
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, Value
@@ -12,14 +12,14 @@ __all__ = ["walk_integers"]
 
 _INT32 = TYPE_CODES["int32"]
 _BEST, _PLACE, _COUNT, _KEEP, _X = range(5)
-#: What a reduction begins with, and how an element joins it.
+#: The initial value of a reduction, and the micro-operation that adds an element.
 _STEPS: dict[str, tuple[int, Uop]] = {
     "SUM": (0, {"alu": Alu.ADD}), "REDUCE_PROD": (1, low()), "REDUCE_MAX": (INT32_MIN, {"alu": Alu.MAX}),
     "REDUCE_MIN": (INT32_MAX, {"alu": Alu.MIN})}
 
 
 def _places(minimum: bool) -> tuple[Uop, ...]:
-    """The old place stays if the new element is no better: place = (place - count) * keep + count."""
+    """Keep the old index unless the new element is better: place = (place - count) * keep + count."""
     kept = reg_a(_BEST) | reg_b(_X) if minimum else reg_a(_X) | reg_b(_BEST)
     return (to(_X, STREAM_A), to(_KEEP, kept, alu=Alu.LESS_EQUAL),
             to(_PLACE, reg_a(_PLACE), reg_b(_COUNT), alu=Alu.SUB),
@@ -29,7 +29,7 @@ def _places(minimum: bool) -> tuple[Uop, ...]:
 
 
 def walk_integers(state: Legalizer, op: Operator, value: Value, shape: tuple[int, int, int]) -> Value:
-    """Reduce [outer, count, inner] of int32 along its count; return [1, 1, 1, bytes of int32]."""
+    """Reduce int32 [outer, count, inner] along `count`; return [1, 1, 1, bytes of int32]."""
     outer, count, inner = shape
     before: tuple[Uop, ...]
     body: tuple[Uop, ...]

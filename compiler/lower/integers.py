@@ -1,4 +1,4 @@
-"""Arithmetic of int32, as it is, and of codes without their scales: programs of the vector unit over elements."""
+"""Arithmetic of int32, and of codes without scales: elementwise programs of the vector unit."""
 
 import numpy as np
 
@@ -18,12 +18,12 @@ __all__ = ["SQUARE", "lower_integer_unary", "lower_integers"]
 #: Register 0 times itself.
 SQUARE: Uop = {**reg_a(0), **reg_b(0), **low()}
 _NEGATIVE: Uop = {"a_source": Source.IMMEDIATE, "immediate": 0, "alu": Alu.SUB}
-#: Operators of the vector unit with another name than the model's operator.
+#: ALU functions whose name differs from the model's operator.
 _ALU_NAMES = {"MAXIMUM": "MAX", "MINIMUM": "MIN"}
 
 
 def _program(op: Operator) -> list[Uop]:
-    """What two streams make, before a fused activation; the last one has no destination."""
+    """Return the program of two streams, before a fused activation; its last micro-operation has no destination."""
     if op.op == "DIV":
         *uops, last = integer_divide(op.op)
         del last["destination"]
@@ -57,19 +57,19 @@ def _two_streams(state: Legalizer, op: Operator, uops: list[Uop]) -> None:
 
 @lowers("FLOOR_DIV", "FLOOR_MOD")
 def lower_floor(state: Legalizer, op: Operator) -> None:
-    """Quotient and remainder of any integers; those of codes wrap in their type."""
+    """Quotient and remainder of integers of any type; results wrap in that type."""
     _two_streams(state, op, integer_divide(op.op))
 
 
 @lowers("BITWISE_XOR")
 def lower_xor(state: Legalizer, op: Operator) -> None:
-    """Of all types alike: bits above those of a type are dropped."""
+    """Exclusive or, for all types: bits above those of the type are dropped."""
     _two_streams(state, op, xor())
 
 
 @lowers("RIGHT_SHIFT")
 def lower_right_shift(state: Legalizer, op: Operator) -> None:
-    """Shifts by what is computed or constant."""
+    """Shifts by a computed or constant count."""
     _two_streams(state, op, right_shift(8 * np.dtype(state.tensor(op, 0).dtype).itemsize))
 
 
@@ -90,12 +90,12 @@ def lower_integer_unary(state: Legalizer, op: Operator) -> None:
 
 @lowers("SIGN")
 def lower_sign(state: Legalizer, op: Operator) -> None:
-    """Nothing beyond -1 and 1."""
+    """SIGN: a clamp to -1..1."""
     _one_stream(state, op, [to(0, STREAM_A, immediate(-1), alu=Alu.MAX),
                             {**reg_a(0), **immediate(1), "alu": Alu.MIN, **OUT}])
 
 
 @lowers("POW")
 def lower_power(state: Legalizer, op: Operator) -> None:
-    """Squares and products, for one exponent that is a constant."""
+    """Squares and products, for one constant exponent."""
     _one_stream(state, op, integer_power(int(state.constant(op, 1).flat[0])))

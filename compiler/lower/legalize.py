@@ -1,7 +1,7 @@
 """From TFLite operators to layers: one function per operator, found by name.
 
-Each `@lowers(NAME)` function reads an operator and adds layers, or only values: RESHAPE and PAD cost nothing
-where a neighbour can take them. All integers come from the same functions that the golden model uses.
+Each `@lowers(NAME)` function reads an operator and adds layers, or only values: RESHAPE and PAD cost nothing if a
+neighbour can absorb them. All integers come from the functions that the golden model uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
 #: Types of tensors in the accelerator's memory.
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
-#: Pixels of an image that are summed as one window, at most, where the scratchpad has room for it.
+#: Most pixels of an image that is summed as one window, if the scratchpad has room for it.
 WINDOW_LIMIT = 1024
 
 
@@ -58,35 +58,35 @@ def view_shape(shape: tuple[int, ...]) -> tuple[int, int, int, int]:
     if len(shape) > 4:
         return view_shape((int(np.prod(shape[:-3])), *shape[-3:]))
     padded = (1,) * (4 - len(shape)) + shape
-    # A [rows, channels] matrix is a column of pixels: rows become image rows.
+    # The rows of a [rows, channels] matrix become image rows of one pixel.
     return (padded[0], padded[2], 1, padded[3]) if len(shape) == 2 else (padded[0], padded[1], padded[2], padded[3])
 
 
 def byte_shape(shape: tuple[int, ...], dtype: str) -> tuple[int, ...]:
-    """Shape of a tensor's bytes: an element of several bytes is that many channels."""
+    """Shape of a tensor's bytes: each byte of an element is a channel."""
     size = np.dtype(dtype).itemsize
     return shape if size == 1 else (*shape[:-1], (shape[-1] if shape else 1) * size)
 
 
 @dataclass
 class Legalizer:
-    """State of one legalization: the subgraph, the values made so far, the layers."""
+    """State of one legalization: the subgraph, its values and layers so far."""
 
     subgraph: Subgraph
     values: dict[int, Value] = field(default_factory=dict)
     layers: list[Layer] = field(default_factory=list)
     edges: dict[int, int] = field(default_factory=dict)
-    #: Outputs among them that are the numbers themselves, whatever their scale.
+    #: Outputs among them that are plain integers, whose scale is not applied.
     plain_edges: set[int] = field(default_factory=set)
     resources: dict[str, Value] = field(default_factory=dict)
     variable_names: dict[int, str] = field(default_factory=dict)
-    #: Upper and lower bytes of int16 activations, by the value that owns their bytes.
+    #: Planes of upper and lower bytes of int16 activations, by the value that owns their bytes.
     planes: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
-    #: Pixels of an image that are summed as one window, at most.
+    #: Most pixels of an image that is summed as one window.
     window_limit: int = WINDOW_LIMIT
 
     def tensor(self, op: Operator, position: int) -> Tensor:
-        """Record of an input that is present."""
+        """Return the record of an input, which must be present."""
         return self.subgraph.tensors[op.inputs[position]]
 
     @staticmethod
@@ -95,16 +95,16 @@ class Legalizer:
         return view_shape(byte_shape(shape, dtype))
 
     def new_value(self, tensor: Tensor, *, alias_of: Value | None = None, flip: bool = False) -> Value:
-        """Make the value of `tensor`."""
+        """Return a new value for `tensor`."""
         if 0 in tensor.shape:
             raise UnsupportedError(f"tensor {tensor.index} ({tensor.name!r}) of shape {tensor.shape} is empty")
-        # Weights and biases that are outputs of the model have many; they are copied as they are.
+        # Weights and biases that are outputs of the model have several zero points; they are copied unchanged.
         points = tensor.quantization.zero_point if tensor.quantization is not None else ()
         zero_point = points[0] if len(points) == 1 else 0
         return Value(tensor.name, tensor.index, self.view(tensor.shape, tensor.dtype), zero_point, flip, alias_of)
 
     def input(self, op: Operator, position: int) -> Value:
-        """Value of an activation input (a constant becomes a value in the image)."""
+        """Return the value of an activation input (a constant becomes a value in the image)."""
         tensor = self.tensor(op, position)
         if tensor.is_variable:
             return self.variable(op, position)
@@ -116,13 +116,13 @@ class Legalizer:
         return self.values[tensor.index]
 
     def constant_value(self, tensor: Tensor) -> Value:
-        """Make the value of a constant tensor, in the image."""
+        """Return the value of a constant tensor, in the image."""
         if tensor.index not in self.values:
             self.values[tensor.index] = replace(self.new_value(tensor), data=np.asarray(tensor.data))
         return self.values[tensor.index]
 
     def variable(self, op: Operator, position: int) -> Value:
-        """Value of a variable tensor, which lives on from one inference to the next."""
+        """Return the value of a variable tensor, which persists from one inference to the next."""
         tensor = self.tensor(op, position)
         if tensor.index not in self.values:
             contents = initial_value(self.subgraph, tensor.index)
@@ -130,24 +130,24 @@ class Legalizer:
         return self.values[tensor.index]
 
     def output(self, op: Operator) -> Value:
-        """Make the value of the operator's only output."""
+        """Return a new value for the operator's only output."""
         value = self.new_value(self.subgraph.tensors[op.outputs[0]])
         self.values[op.outputs[0]] = value
         return value
 
     def producer(self, value: Value) -> Layer | None:
-        """Layer that computes `value`."""
+        """Return the layer that computes `value`."""
         return next((layer for layer in reversed(self.layers) if layer.output is value), None)
 
     def through_pad(self, value: Value) -> tuple[Value, tuple[int, int]]:
-        """Look through a PAD with zero points: the padded value and the rows and columns before it."""
+        """Look through a PAD by the zero point: return the value before it, and the rows and columns added before."""
         layer = self.producer(value)
         if isinstance(layer, Pad) and layer.fill == value.zero_point:
             return layer.inputs[0], layer.before
         return value, (0, 0)
 
     def constant(self, op: Operator, position: int) -> IntArray:
-        """Contents of a constant input."""
+        """Return the contents of a constant input."""
         tensor = self.tensor(op, position)
         if tensor.data is None:
             raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) must be constant")
@@ -160,26 +160,25 @@ def reshaped(value: Value, shape: tuple[int, int, int, int]) -> Value:
 
 
 def publish(state: Legalizer, op: Operator, raw: Value) -> None:
-    """Make the operator's output a view of `raw`, which has its bytes in order."""
+    """Make the operator's output a view of `raw`, which already has its bytes in order."""
     value = state.new_value(state.subgraph.tensors[op.outputs[0]])
     state.values[op.outputs[0]] = raw if raw.shape == value.shape else replace(value, alias_of=raw)
 
 
 def supported_operators() -> list[str]:
-    """Names of the operators that models may have, sorted."""
+    """Return the sorted names of the operators that models may have."""
     return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
              packs: bool = True, window_limit: int = WINDOW_LIMIT) -> Graph:
-    """Make layers of the model's main subgraph, after the library's patterns, `patterns` and those of the machine.
+    """Lower the model's main subgraph to layers, after the library's patterns, `patterns` and those of the machine.
 
-    What `patterns` made of the model is held against it on random inputs. Without `packs` float32 is not computed
-    operator by operator. An image of more pixels than `window_limit` is not summed as one window, which must lie in the
-    scratchpad.
+    The result of `patterns` is compared with the model on random inputs. Without `packs`, float32 is not computed
+    operator by operator. An image of more pixels than `window_limit` is not summed as one window, which would have to
+    be in the scratchpad.
 
-    Raises UnsupportedError or ModelError naming the operator's index, its name, the reason and what
-    is supported.
+    Raises UnsupportedError or ModelError with the operator's index, its name, the reason and what is supported.
     """
     folded = fold_constants(model)
     first = first_contents(model, folded)
@@ -202,7 +201,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     for op in subgraph.operators:
         lowering = LOWERINGS[op.op]
         with located(op):
-            # Again, as shapes that were computed are known by now.
+            # Again, because computed shapes are known now.
             check_shapes(Node(op, subgraph.tensors, f"operator {op.index} ({op.op})"))
             check(op, subgraph)
             lowering(state, op)
@@ -221,7 +220,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
                                    "computed on the accelerator")
         value = state.values[wanted]
         if value.flip:
-            # The host reads memory as it is: bytes seen with bit 7 inverted are copied.
+            # The host reads memory directly, so a view with bit 7 inverted is copied.
             plain = replace(value, alias_of=None, flip=False)
             state.layers.append(Move(len(subgraph.operators) - 1, "QUANTIZE", (value,), plain,
                                      (Copy(0, 0, 0, ((value.size_bytes, 1, 1),)),)))
@@ -233,7 +232,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
 
 
 def _inputs(state: Legalizer) -> tuple[tuple[Value, ...], dict[int, Tensor]]:
-    """Return the values of the model's inputs, and what the host makes of float32 that nothing reads: int8."""
+    """Return the values of the model's inputs, and the edges of unread float32 inputs, which the host makes int8."""
     subgraph, unread = state.subgraph, dict[int, Tensor]()
     read = {index for op in subgraph.operators for index in op.inputs} | {*subgraph.outputs}
     for index in subgraph.inputs:
@@ -248,7 +247,7 @@ def _inputs(state: Legalizer) -> tuple[tuple[Value, ...], dict[int, Tensor]]:
 
 
 def _initialize(state: Legalizer, first: Mapping[str, Array]) -> None:
-    """Make the values of resource variables with what is in them before the first inference."""
+    """Add the values of resource variables, with their contents before the first inference."""
     for name, kept in first.items():
         contents = first_codes(state.subgraph, name, kept)
         view = state.view(contents.shape, contents.dtype.name)

@@ -1,4 +1,4 @@
-"""Layers that something depends on: outputs, and states of which the next inference, or another layer, reads."""
+"""Live layers: those that outputs, or states read by the next inference or by another layer, depend on."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ __all__ = ["live"]
 
 
 def live(layers: Sequence[Layer], outputs: Sequence[Value]) -> tuple[Layer, ...]:
-    """Drop layers that no output and no state depends on (a PAD that was absorbed)."""
+    """Remove layers that no output and no state depends on (such as an absorbed PAD)."""
     wanted = {value.root for value in outputs} | set(outputs)
     wanted |= {layer.output for layer in layers if layer.output.initial is not None}
-    # An LSTM changes what it reads: others may have no need of its output, and see its states.
+    # An LSTM updates its inputs: others may read its states even if its output is unused.
     readers = Counter(value for layer in layers for value in {value.root for value in layer.inputs})
     kept: list[Layer] = []
     for layer in reversed(layers):

@@ -1,4 +1,4 @@
-"""BATCH_MATMUL and FULLY_CONNECTED: with constant weights multiply-accumulate layers, else products of activations."""
+"""BATCH_MATMUL and FULLY_CONNECTED: multiply-accumulate layers for constant weights, else products of activations."""
 
 from dataclasses import replace
 
@@ -39,7 +39,7 @@ def _operand(state: Legalizer, op: Operator, position: int, transposed: bool) ->
 
 
 def _pairs(lhs: tuple[int, ...], rhs: tuple[int, ...], batch: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
-    """Return the matrix of either operand for each matrix of the output."""
+    """Return the matrices of both operands for each matrix of the output."""
     places = [np.broadcast_to(np.arange(int(np.prod(shape[:-2], dtype=np.int64))).reshape(shape[:-2]), batch)
               for shape in (lhs, rhs)]
     return tuple(zip(places[0].reshape(-1).tolist(), places[1].reshape(-1).tolist(), strict=True))
@@ -80,9 +80,9 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
 
 @lowers("FULLY_CONNECTED")
 def lower_fully_connected(state: Legalizer, op: Operator) -> None:
-    """A 1x1 convolution over rows, or one window as large as the image that was flattened.
+    """A 1x1 convolution over rows, or one window as large as the flattened image.
 
-    Weights that have a zero point, as PyTorch's exports give them to a product that is no Linear, are as computed ones.
+    Weights with a zero point, which PyTorch's exports have in products other than Linear, are treated as computed ones.
     """
     p = fully_connected.params(op, state.subgraph)
     if state.tensor(op, 1).data is None or p.weight_zero_point:
@@ -121,7 +121,7 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
 
 def _sixteen(state: Legalizer, op: Operator, source: Value, weights: IntArray,
              p: fully_connected.MatMulParams) -> None:
-    """A 1x1 convolution of both planes over rows."""
+    """A 1x1 convolution of both byte planes over rows."""
     tensor, rows = state.subgraph.tensors[op.outputs[0]], source.size_bytes // (2 * p.depth)
     raw = Value(tensor.name, tensor.index, (1, rows, 1, 2 * weights.shape[0]))
     plane_mac(state, op, reshaped(source, (1, rows, 1, 2 * p.depth)), raw, weights.reshape(-1, 1, 1, p.depth),
@@ -138,11 +138,11 @@ def _computed_weights(state: Legalizer, op: Operator) -> None:
     raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
     scaling = Scaling("tflite", p.multiplier[:1], p.shift[:1])
     if p.real is not None:
-        # What any bytes can give, less their zero points, with the least and the largest bias.
+        # The range of sums for any bytes less their zero points, with the least and the largest bias.
         sides = [[-128 - point, 127 - point] for point in (p.input_zero_point, p.weight_zero_point)]
         products = [p.depth * one * other for one in sides[0] for other in sides[1]]
         biases = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64)
-        # The activation comes after it.
+        # The activation follows as a table.
         unclamped = replace(p, multiplier=p.multiplier[:1], shift=p.shift[:1], real=p.real[:1], act_min=-128,
                             act_max=127)
         scaling = double_scaling(unclamped, np.array([min(products) + biases.min()]),

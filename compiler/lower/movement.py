@@ -41,7 +41,7 @@ def _axis_index(axis: int, index: int) -> tuple[Any, ...]:
 
 @lowers("CONCATENATION")
 def lower_concatenation(state: Legalizer, op: Operator) -> None:
-    """Each input goes to its part of the output."""
+    """Each input is copied to its part of the output."""
     activation = str_option(op, "fused_activation_function")
     require(activation == "NONE", f"fused activation must be NONE, not {activation}")
     require_same_quantization(op, state.subgraph)
@@ -101,14 +101,14 @@ def lower_split(state: Legalizer, op: Operator) -> None:
 
 @lowers("SPLIT_V")
 def lower_split_v(state: Legalizer, op: Operator) -> None:
-    """Parts of given sizes along an axis; the output shapes have them."""
+    """Parts of given sizes along an axis; the output shapes give the sizes."""
     axis = int(state.constant(op, 2).reshape(-1)[0])
     _split(state, op, 0, normalize_axis(axis, len(state.tensor(op, 0).shape)))
 
 
 @lowers("STRIDED_SLICE")
 def lower_strided_slice(state: Legalizer, op: Operator) -> None:
-    """A rectangle with steps; a shrunk axis takes one index and disappears, a new one has size 1."""
+    """A rectangle with steps; a shrunk axis takes one index and is removed, a new axis has size 1."""
     shape = state.tensor(op, 0).shape
     begin, end, strides = (state.constant(op, position).reshape(-1).tolist() for position in (1, 2, 3))
     ranges = slicing.strided_slice_ranges(op, shape, begin, end, strides)
@@ -146,7 +146,7 @@ def lower_depth_to_space(state: Legalizer, op: Operator) -> None:
 
 
 def pad_copies(target: ByteView, counts: Sequence[tuple[int, int]], fill: Sequence[int]) -> tuple[ByteView, list[Copy]]:
-    """Return the inside of a padded tensor, and fills of everything around it; `fill` has the bytes of one element."""
+    """Return the inside of a padded tensor, and the fills around it; `fill` has the bytes of one element."""
     copies, inner = [], target
     for axis, (before, after) in enumerate(counts):
         extent = inner.shape[axis]
@@ -181,7 +181,7 @@ def lower_padv2(state: Legalizer, op: Operator) -> None:
 
 
 def _places(size: int, out_size: int, block: int, offset: int, before: int) -> tuple[slice, slice]:
-    """Return where `out = t * block + offset - before` meets 0 <= out < out_size: slices of t < size and of out."""
+    """Return slices of t < size and of out for which `out = t * block + offset - before` is in 0..out_size - 1."""
     first = max(0, ceil_div(before - offset, block))
     last = min(size, ceil_div(out_size + before - offset, block))
     start = first * block + offset - before
@@ -189,7 +189,7 @@ def _places(size: int, out_size: int, block: int, offset: int, before: int) -> t
 
 
 def _block_moves(state: Legalizer, op: Operator, to_batch: bool) -> None:
-    """Both *_ND operators: one copy per place in a block."""
+    """Both *_ND operators: one copy for each position in a block."""
     blocks = [int(size) for size in state.constant(op, 1)]
     before = [int(pair[0]) for pair in state.constant(op, 2)]
     source, target = input_blank(state, op), output_blank(state, op)
@@ -212,13 +212,13 @@ def _block_moves(state: Legalizer, op: Operator, to_batch: bool) -> None:
 
 @lowers("SPACE_TO_BATCH_ND")
 def lower_space_to_batch(state: Legalizer, op: Operator) -> None:
-    """The places in a block become batches; the padding is the zero point."""
+    """Positions in a block become batches; the padding is the zero point."""
     _block_moves(state, op, True)
 
 
 @lowers("BATCH_TO_SPACE_ND")
 def lower_batch_to_space(state: Legalizer, op: Operator) -> None:
-    """Batches become the places in a block, then the crop."""
+    """Batches become positions in a block, which is then cropped."""
     _block_moves(state, op, False)
 
 

@@ -1,4 +1,4 @@
-"""Float32 numbers that a pass packed into int32: elements of any shape, in programs of the vector unit."""
+"""Operators on float32 numbers packed into int32: programs of the vector unit over elements of any shape."""
 
 import numpy as np
 
@@ -33,7 +33,7 @@ __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
 _INT16 = TYPE_CODES["int16"]
-#: Programs of an operator, and the tables that they look up.
+#: By operator: its programs, and the function that returns their tables.
 _STEPS = {"PACKED_EXP": (packed_exp.STEPS, packed_exp.power_tables),
           "PACKED_LOG": (packed_log.STEPS, packed_log.log_tables)}
 _KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
@@ -55,7 +55,7 @@ def _program(op: Operator) -> tuple[list[Uop], IntArray | None]:
 
 @lowers("PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_MAX", "PACKED_MIN", "PACKED_SIGN")
 def lower_packed_binary(state: Legalizer, op: Operator) -> None:
-    """One operation of two numbers each."""
+    """Elementwise operations on two tensors."""
     uops, table = _program(op)
     output = state.subgraph.tensors[op.outputs[0]]
     state.layers.append(Flat(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
@@ -65,7 +65,7 @@ def lower_packed_binary(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_SQRT", "PACKED_RSQRT", *_KEYS)
 def lower_packed_unary(state: Legalizer, op: Operator) -> None:
-    """One root or key each."""
+    """Elementwise roots and keys."""
     table: IntArray | None
     if op.op in _KEYS:
         uops, table = _KEYS[op.op](), None
@@ -78,7 +78,7 @@ def lower_packed_unary(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_FLOAT")
 def lower_packed_float(state: Legalizer, op: Operator) -> None:
-    """float32 of numbers, with signs that another input has."""
+    """Unpacking to float32, optionally with the signs of another input."""
     output, types = state.subgraph.tensors[op.outputs[0]], (_PACKED,) * len(op.inputs)
     state.layers.append(Flat(op.index, op.op, tuple(spread(state, op, at) for at in range(len(op.inputs))),
                              state.output(op), element_count(output.shape), types, _PACKED,
@@ -87,7 +87,7 @@ def lower_packed_float(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_INTEGER", "PACKED_ROUND")
 def lower_packed_int16(state: Legalizer, op: Operator) -> None:
-    """Numbers of int16, or int16 of numbers."""
+    """Conversions from and to int16."""
     uops, types = (integer_program(), (_INT16, _PACKED)) if op.op == "PACKED_INTEGER" else (
         round_program(), (_PACKED, _INT16))
     output = state.subgraph.tensors[op.outputs[0]]
@@ -97,7 +97,7 @@ def lower_packed_int16(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_EXP", "PACKED_LOG")
 def lower_packed_steps(state: Legalizer, op: Operator) -> None:
-    """One program after the other, with results in memory between them."""
+    """A sequence of programs, with intermediate results in memory."""
     steps, contents = _STEPS[op.op]
     output, made = state.subgraph.tensors[op.outputs[0]], [state.input(op, 0)]
     count = element_count(output.shape)
@@ -112,9 +112,9 @@ def lower_packed_steps(state: Legalizer, op: Operator) -> None:
 
 @lowers("PACKED_SUM")
 def lower_packed_sum(state: Legalizer, op: Operator) -> None:
-    """One addition after the other, to results next to each other."""
+    """Sequential additions, for adjacent results at the same time."""
     tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
-    # A step takes as long for few as for a register of lanes.
+    # A step takes as long for a few elements as for a full register.
     value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)), images=1)
     before, body, after = map(tuple, reduce_program())
     raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))

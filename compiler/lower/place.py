@@ -1,4 +1,4 @@
-"""REVERSE_SEQUENCE, MATRIX_DIAG, MATRIX_SET_DIAG, DILATE, SPARSE_TO_DENSE, FILL: copies of bytes among others."""
+"""REVERSE_SEQUENCE, MATRIX_DIAG, MATRIX_SET_DIAG, DILATE, SPARSE_TO_DENSE, FILL: copies over a background."""
 
 from collections.abc import Sequence
 
@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 @lowers("REVERSE_SEQUENCE")
 def lower_reverse_sequence(state: Legalizer, op: Operator) -> None:
-    """The whole, then of each row that is turned round its first elements."""
+    """A copy of the input, then of the reversed first elements of each row."""
     axes = int_option(op, "batch_dim"), int_option(op, "seq_dim")
     base, target = input_blank(state, op), output_blank(state, op)
     rows, targets = np.moveaxis(base, axes, (0, 1)), np.moveaxis(target, axes, (0, 1))
@@ -45,7 +45,7 @@ def lower_matrix_diag(state: Legalizer, op: Operator) -> None:
 
 @lowers("MATRIX_SET_DIAG")
 def lower_matrix_set_diag(state: Legalizer, op: Operator) -> None:
-    """The whole, then the diagonals over it."""
+    """A copy of the input, then the diagonals over it."""
     base, diagonal, target = input_blank(state, op), input_blank(state, op, 1), output_blank(state, op)
     add_move(state, op, [state.input(op, 0), state.input(op, 1)], [
         copy_between(0, base, base, target, target),
@@ -53,7 +53,7 @@ def lower_matrix_set_diag(state: Legalizer, op: Operator) -> None:
 
 
 def _among(state: Legalizer, op: Operator, positions: tuple[int, int], copies: Sequence[Copy]) -> None:
-    """Copies of the first of two inputs over the one element of the second, which is everywhere before."""
+    """Fill the output with the one element of the second input, then copy from the first input over it."""
     target, data = output_blank(state, op), state.tensor(op, positions[1]).data
     inputs = [state.input(op, positions[0])]
     if data is not None:
@@ -67,7 +67,7 @@ def _among(state: Legalizer, op: Operator, positions: tuple[int, int], copies: S
 
 @lowers("DILATE")
 def lower_dilate(state: Legalizer, op: Operator) -> None:
-    """What is between the elements everywhere, then the elements."""
+    """The padding element everywhere, then the elements."""
     base, target = input_blank(state, op), output_blank(state, op)
     steps = tuple(slice(None, None, int(step)) for step in state.constant(op, 1))
     _among(state, op, (0, 2), [copy_between(0, base, base, target[steps], target)])
@@ -75,14 +75,14 @@ def lower_dilate(state: Legalizer, op: Operator) -> None:
 
 @lowers("SPARSE_TO_DENSE")
 def lower_sparse_to_dense(state: Legalizer, op: Operator) -> None:
-    """The default everywhere, then a copy per stretch of values at even steps."""
+    """The default everywhere, then a copy for each stretch of values with a constant step."""
     base, target = input_blank(state, op, 2), output_blank(state, op)
     places = dense_places(state.constant(op, 0), target.shape[:-1]).tolist()
     values, flat = np.broadcast_to(base, (len(places), base.shape[-1])), target.reshape(-1, base.shape[-1])
     if len(set(places)) == len(places):
         parts = affine_segments(places)
     else:
-        # Of several values at one place the last is what stays.
+        # Of several values with one index the last remains.
         parts = [(slice(number, number + 1), slice(place, place + 1)) for place, number in dict(
             zip(places, range(len(places)), strict=True)).items()]
     _among(state, op, (2, 3), [copy_between(0, values[picked], base, flat[out], target) for picked, out in parts])
@@ -90,7 +90,7 @@ def lower_sparse_to_dense(state: Legalizer, op: Operator) -> None:
 
 @lowers("FILL")
 def lower_fill(state: Legalizer, op: Operator) -> None:
-    """An element that is computed, everywhere."""
+    """A computed element, everywhere."""
     base, target = input_blank(state, op, 1), output_blank(state, op)
     everywhere = np.broadcast_to(base, target.shape)
     add_move(state, op, [state.input(op, 1)], [copy_between(0, everywhere, base, target, target)])

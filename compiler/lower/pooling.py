@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D: sums on the array, maxima in the vector unit; windows too large for that, there."""
+"""AVERAGE_POOL_2D and MAX_POOL_2D: sums on the array, maxima (and sums of very large windows) in the vector unit."""
 
 import numpy as np
 
@@ -15,12 +15,12 @@ from tq_hw.sim.golden.registry import require
 
 __all__: list[str] = []
 
-#: Parts of the output, each a layer, that divide by different counts or differ in where their windows begin.
+#: Most parts of the output; parts differ in their divisor or in the start of their windows, and each is a layer.
 _MOST_PARTS = 400
 
 
 def _lower_whole(state: Legalizer, op: Operator) -> bool:
-    """Reduce whole images in the vector unit where windows are too large or far apart; return whether that is so."""
+    """Reduce whole images in the vector unit if windows are too large or too far apart; return whether it did."""
     p = pooling.params(op, state.subgraph)
     if (not covers_image(op, state.subgraph)
             or max(p.filter_height, p.filter_width, p.stride_h, p.stride_w) <= KERNEL_LIMIT):
@@ -36,7 +36,7 @@ def _lower_whole(state: Legalizer, op: Operator) -> bool:
 
 @lowers("AVERAGE_POOL_2D")
 def lower_average_pool(state: Legalizer, op: Operator) -> None:
-    """Sum on the array, divide in the requantizer; one layer per count of taps inside the image."""
+    """Sums on the array, division in the requantization; one layer for each count of taps inside the image."""
     if state.tensor(op, 0).dtype == "int16":
         lower_pool_wide(state, op)
         return

@@ -1,7 +1,7 @@
-"""DYNAMIC_UPDATE_SLICE and SLICE from a place that is computed.
+"""DYNAMIC_UPDATE_SLICE and SLICE with a computed start.
 
-Places along an axis are numbers of int32; what is taken of a tensor at such places is a product with rows that are 1
-there, as of GATHER, and an update is chosen where the places are its own.
+Indices along an axis are int32. Slices at such indices are taken by a product with one-hot rows, as in GATHER. An
+update is selected where its own indices are.
 """
 
 import math
@@ -38,7 +38,7 @@ Shape = tuple[int, ...]
 
 
 def _start(state: Legalizer, op: Operator, starts: Value, axis: int, rank: int, count: int) -> Value:
-    """One number of a vector of int32 with one for each axis, `count` times."""
+    """Return the start along one axis, from an int32 vector with one number an axis, `count` times."""
     base, target = blank((rank,), "int32"), blank((count,), "int32")
     value = Value(f"{starts.name} (axis {axis})", starts.tensor, (1, 1, 1, 4 * count))
     state.layers.append(Move(op.index, op.op, (starts,), value, (
@@ -47,7 +47,7 @@ def _start(state: Legalizer, op: Operator, starts: Value, axis: int, rank: int, 
 
 
 def _places(state: Legalizer, op: Operator, start: Value, count: int, out_type: int, uops: tuple[Uop, ...]) -> Value:
-    """Program of the start and of the numbers 0, 1, ..."""
+    """Add a program over the start and the numbers 0, 1, ...; return its results."""
     numbers = Value("places", start.tensor, start.shape, data=np.arange(count, dtype=np.int32))
     value = Value(f"{start.name} (places)", op.outputs[0], (1, 1, 1, count * (4 if out_type else 1)))
     state.layers.append(Flat(op.index, op.op, (start, numbers), value, count, (_INT32, _INT32), out_type, uops))
@@ -55,7 +55,7 @@ def _places(state: Legalizer, op: Operator, start: Value, count: int, out_type: 
 
 
 def _taken(state: Legalizer, op: Operator, value: Value, shape: Shape, axis: int, places: Value, count: int) -> Value:
-    """`count` slices along an axis at computed places, dense, in the order of the axes; outside there are zeros."""
+    """Return `count` slices along an axis at computed indices, dense, in the order of the axes; zeros outside."""
     dtype = state.subgraph.tensors[op.outputs[0]].dtype
     rest = (*shape[:axis], *shape[axis + 1:])
     if math.prod(shape[:axis]) > 1:
@@ -77,7 +77,7 @@ def _taken(state: Legalizer, op: Operator, value: Value, shape: Shape, axis: int
 
 @lowers("SLICE")
 def lower_slice(state: Legalizer, op: Operator) -> None:
-    """A rectangle; where its begin is computed, of each axis of which not all is taken, rows of a table."""
+    """A rectangle; with a computed begin, a table look-up along each axis that is not taken whole."""
     if state.tensor(op, 1).data is None:
         _slice_at(state, op)
         return
@@ -99,7 +99,7 @@ def _slice_at(state: Legalizer, op: Operator) -> None:
 
 
 def update_at(state: Legalizer, op: Operator) -> None:
-    """DYNAMIC_UPDATE_SLICE whose start is computed, of an update that is smaller along one axis."""
+    """DYNAMIC_UPDATE_SLICE with a computed start and an update that is smaller along one axis."""
     shape, part = state.tensor(op, 0).shape, state.tensor(op, 1).shape
     axes = [axis for axis, size in enumerate(part) if size < shape[axis]]
     if not axes:
@@ -107,7 +107,7 @@ def update_at(state: Legalizer, op: Operator) -> None:
         return
     axis = axes[0]
     count, width = shape[axis], part[axis]
-    # All of an update is inside; r1: the place in the update, r2: the nearest that there is.
+    # The start is clamped so that the whole update is inside. r1: the index in the update; r2: r1 clamped to it.
     uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), immediate(count - width), alu=Alu.MIN),
             to(1, reg_a(0), STREAM_B, alu=Alu.SUB), to(1, immediate_a(0), reg_b(1), alu=Alu.SUB),
             to(2, reg_a(1), immediate(0), alu=Alu.MAX), to(2, reg_a(2), immediate(width - 1), alu=Alu.MIN))

@@ -1,7 +1,6 @@
 """Elements wider than a byte: QUANTIZE and CAST between integer types, and look-up by run-time indices.
 
-A look-up is a product of rows that are 1 at the index and 0 elsewhere with the table; an index outside the table gives
-zeros.
+A look-up is a product of one-hot rows with the table; an index outside the table gives zeros.
 """
 
 import numpy as np
@@ -39,7 +38,7 @@ _SIGNED = np.where(_CODES < 128, _CODES, _CODES - 256).astype(np.int64)
 
 
 def quantize_wide(state: Legalizer, op: Operator) -> None:
-    """QUANTIZE with int16 or int32 on a side."""
+    """QUANTIZE from or to int16 or int32."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     p = quantize.quantize_params(op, state.subgraph)
     centre = to(0, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB)
@@ -57,7 +56,7 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
 
 @lowers("CAST")
 def lower_cast(state: Legalizer, op: Operator) -> None:
-    """Integers to integers of another width; to bool by comparison with 0; the host makes floats of an output."""
+    """Integers to integers of another width, to bool by comparison with 0; the host converts an output to float."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     if target.dtype == "float32" and source.dtype in TYPE_CODES:
         state.edges[target.index] = source.index
@@ -87,7 +86,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
 
 
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
-    """The number as int32, and its sign after it."""
+    """Write the number as int32, followed by its sign extension."""
     name, words, parts = state.subgraph.tensors[op.outputs[0]].name, (1, 1, 1, 4 * count), []
     signed: Uop = {**immediate(31), "alu": Alu.SAR}
     for part, change in (("low", {}), ("high", signed)):
@@ -99,7 +98,7 @@ def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: i
 
 @lowers("QUANTIZE")
 def lower_quantize(state: Legalizer, op: Operator) -> None:
-    """A table over the 256 codes; uint8 <-> int8 with the same scale is a view; float32 stays with the host."""
+    """A table over the 256 codes; uint8 <-> int8 with the same scale is a view; the host quantizes float32."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     if source.dtype == "float32":
         first = state.subgraph.tensors[state.edges.setdefault(source.index, target.index)]
@@ -127,7 +126,7 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
 
 @lowers("DEQUANTIZE")
 def lower_dequantize(state: Legalizer, op: Operator) -> None:
-    """At a model output the host makes the floats."""
+    """The host dequantizes an output of the model."""
     target = state.subgraph.tensors[op.outputs[0]]
     state.edges[target.index] = state.tensor(op, 0).index
     state.input(op, 0)
@@ -135,7 +134,7 @@ def lower_dequantize(state: Legalizer, op: Operator) -> None:
 
 @lowers("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 def lower_reshape(state: Legalizer, op: Operator) -> None:
-    """Another view of the same bytes; the same value where the view does not change."""
+    """Another view of the same bytes; the same value if the view does not change."""
     source = state.input(op, 0)
     value = state.new_value(state.subgraph.tensors[op.outputs[0]], alias_of=source, flip=source.flip)
     state.values[op.outputs[0]] = source if value.shape == source.shape else value
@@ -143,13 +142,13 @@ def lower_reshape(state: Legalizer, op: Operator) -> None:
 
 @lowers("PAD")
 def lower_pad(state: Legalizer, op: Operator) -> None:
-    """Rows and columns around the image, usually taken over by the convolution after it; other axes by a move."""
+    """Rows and columns around the image, usually absorbed by the convolution after it; other axes by a move."""
     paddings = state.constant(op, 1).astype(int)
     tensor = state.tensor(op, 0)
     if len(tensor.shape) != 4 or paddings[0].any() or paddings[3].any() or tensor.dtype != "int8":
         lower_pad_move(state, op)
         return
-    # The value that is padded may have been made for a tensor with another zero point.
+    # The padded value may belong to a tensor with another zero point.
     source, output = state.input(op, 0), state.output(op)
     state.layers.append(Pad(op.index, op.op, (source,), output, (int(paddings[1][0]), int(paddings[2][0])),
                             output.zero_point))

@@ -1,7 +1,8 @@
 """ONE_HOT and TOPK_V2.
 
-The best of a row, then the best of what is below it, and so on: with its place in it, each element is a number of its
-own, `code * 2^bits - place`, and for every one of the answer all rows are gone over, cut in parts that walk at once.
+TOPK_V2 finds the largest element of a row, then the largest of those below it, and so on. Each element becomes a unique
+number, `code * 2^bits - place`, so that equal codes have an order. For each result all rows are scanned once, cut into
+parts that are scanned at the same time.
 """
 
 import math
@@ -40,9 +41,9 @@ from tq_hw.sim.golden.registry import int_option, normalize_axis, require, requi
 __all__: list[str] = []
 
 _INT32 = TYPE_CODES["int32"]
-#: Bits of the place in the number of an element, by its type; the number has 31 bits and a sign.
+#: Bits of the index in an element's number, by type; the number has 31 bits and a sign.
 _PLACE_BITS = {TYPE_CODES["int8"]: 23, TYPE_CODES["int16"]: 15}
-#: Parts of a row at most; cycles of a layer besides its program, and bytes that memory gives in one, for the choice.
+#: Most parts of a row; for the choice of parts: cycles of a layer in addition to its program, memory bytes a cycle.
 _MOST_PARTS, _LAYER_CYCLES, _CYCLE_BYTES = 1024, 300, 8
 _LEAST = -1 << 31
 _BEST, _ABOVE, _X, _NUMBER, _PLACE = range(5)
@@ -50,7 +51,7 @@ _BEST, _ABOVE, _X, _NUMBER, _PLACE = range(5)
 
 @lowers("ONE_HOT")
 def lower_one_hot(state: Legalizer, op: Operator) -> None:
-    """Rows that are 1 at the index; a table for each byte of an element; a move to the axis."""
+    """One-hot rows, a table for each byte of an element, and a move to the axis."""
     indices, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     count, depth = math.prod(indices.shape), int(state.constant(op, 1).reshape(-1)[0])
     value = indices_of(state, op, 0)
@@ -75,7 +76,7 @@ def lower_one_hot(state: Legalizer, op: Operator) -> None:
 
 @lowers("TOPK_V2")
 def lower_top_k(state: Legalizer, op: Operator) -> None:
-    """The best number of all, then the best of those below it, and so on; at last their codes and places."""
+    """The largest number, then the largest of those below it, and so on; last, their codes and indices."""
     tensor, (codes, places) = state.tensor(op, 0), (state.subgraph.tensors[index] for index in op.outputs)
     value, kind = state.input(op, 0), TYPE_CODES[require_dtype(op, state.subgraph, "int8", "int16").dtype]
     place_bits = _PLACE_BITS[kind]
@@ -114,9 +115,10 @@ def _new(state: Legalizer, op: Operator, what: str, count: int, data: IntArray |
 
 
 def _cycles(length: int, rows: int, best: int, parts: int) -> float:
-    """Estimate, at sixteen lanes, of finding the `best` of rows in `parts`; in 0: numbers are made while they are read.
+    """Estimate the cycles of finding the `best` of rows in `parts`, at sixteen lanes.
 
-    Rows in parts have all numbers in memory: four bytes an element, and as many of its place.
+    With 0 parts the numbers are computed on the fly. Otherwise they are in memory: four bytes an element, and four of
+    its index.
     """
     def program(steps: int, width: int, size: int) -> float:
         return steps * size * max(UOP_WAIT_CYCLES, width / 16)
@@ -129,9 +131,9 @@ def _cycles(length: int, rows: int, best: int, parts: int) -> float:
 
 
 def _body(is_made: bool, is_below: bool, place_bits: int = 0) -> tuple[Uop, ...]:
-    """Return what is done for each element: the larger one, or the least number in place of one that is not below.
+    """Return the program for each element: a maximum; with `is_below`, only of numbers below the last result.
 
-    The number is stream A's, or `is_made` of its code and of the count of elements.
+    The number is in stream A, or with `is_made` computed from its code and a counter.
     """
     number = reg_a(_NUMBER) if is_made else STREAM_A
     below = (to(_X, number, reg_b(_ABOVE), alu=Alu.LESS), to(_X, immediate_a(_LEAST), reg_b(_X), alu=Alu.SUB),
@@ -144,20 +146,20 @@ def _body(is_made: bool, is_below: bool, place_bits: int = 0) -> tuple[Uop, ...]
 
 
 def _numbers(state: Legalizer, op: Operator, value: Value, shape: tuple[int, int], parts: int, kind: int) -> Value:
-    """Make `code * 2^bits - place` of [length, rows]; after them less ones, up to a multiple of `parts`."""
+    """Compute `code * 2^bits - place` of [length, rows], padded with smaller numbers to a multiple of `parts`."""
     length, rows = shape
     places = _new(state, op, "places", length * rows, np.repeat(np.arange(length, dtype=np.int32), rows))
     made = _new(state, op, "numbers", length * rows)
     state.layers.append(Flat(op.index, op.op, (value, places), made, length * rows, (kind, _INT32), _INT32, (
         to(0, STREAM_A, shifted(_PLACE_BITS[kind])), {**reg_a(0), **STREAM_B, "alu": Alu.SUB, **OUT})))
-    # Four bytes of -128 are a number below all of elements.
+    # Four bytes of -128 are less than the number of any element.
     more = -length % parts
     return filled(state, op, made, (1, length, 4 * rows), more, -128) if more else made
 
 
 def _best(state: Legalizer, op: Operator, source: Value, shape: tuple[int, int], parts: int, kind: int,
           above: Value | None) -> Value:
-    """Return the largest number of each row, of those that are less than the one in `above`, if there is one."""
+    """Return the largest number of each row, of those below the number in `above` if that is given."""
     (length, rows), give = shape, ({**reg_a(_BEST), **OUT},)
     inputs, before = [source], [set_to(_BEST, _LEAST)]
     if not parts:

@@ -18,7 +18,7 @@ __all__: list[str] = []
 
 @lowers("TILE")
 def lower_tile(state: Legalizer, op: Operator) -> None:
-    """All repeats in one copy: each axis is read once for each of them."""
+    """All repeats in one copy: each axis is read once for each repeat."""
     base, target = input_blank(state, op), output_blank(state, op)
     counts = [int(count) for count in state.constant(op, 1)]
     pairs = [size for pair in zip(counts, base.shape[:-1], strict=True) for size in pair]
@@ -29,7 +29,7 @@ def lower_tile(state: Legalizer, op: Operator) -> None:
 
 @lowers("BROADCAST_TO")
 def lower_broadcast_to(state: Legalizer, op: Operator) -> None:
-    """Axes of size 1 are read again and again."""
+    """Axes of size 1 are read repeatedly."""
     base, target = input_blank(state, op), output_blank(state, op)
     picked = np.broadcast_to(base, target.shape)
     add_move(state, op, [state.input(op, 0)], [copy_between(0, picked, base, target, target)])
@@ -59,7 +59,7 @@ def lower_mirror_pad(state: Legalizer, op: Operator) -> None:
 
 @lowers("GATHER_ND")
 def lower_gather_nd(state: Legalizer, op: Operator) -> None:
-    """One copy per stretch of slices at even steps."""
+    """One copy for each stretch of slices with a constant step."""
     base, target = input_blank(state, op), output_blank(state, op)
     indices = state.constant(op, 1)
     depth = indices.shape[-1]
@@ -72,14 +72,14 @@ def lower_gather_nd(state: Legalizer, op: Operator) -> None:
 
 @lowers("SCATTER_ND")
 def lower_scatter_nd(state: Legalizer, op: Operator) -> None:
-    """Zeros, then one copy per stretch of slices at even steps."""
+    """Zeros, then one copy for each stretch of slices with a constant step."""
     base, target = input_blank(state, op, 1), output_blank(state, op)
     indices = state.constant(op, 0)
     depth = indices.shape[-1]
     rows = base.reshape(-1, *target.shape[depth:])
     flat = target.reshape(-1, *target.shape[depth:])
     copies = [fill_view(0, target, target)]
-    # The same stretches, seen from the other side: places of the output are what repeats evenly.
+    # The same stretches, inverted: here the indices of the output have constant steps.
     copies += [copy_between(0, rows[picked], base, flat[out], target)
                for picked, out in affine_segments(flat_indices(indices, target.shape[:-1]).tolist())]
     add_move(state, op, [state.input(op, 1)], copies)
@@ -87,7 +87,7 @@ def lower_scatter_nd(state: Legalizer, op: Operator) -> None:
 
 @lowers("DYNAMIC_UPDATE_SLICE")
 def lower_dynamic_update_slice(state: Legalizer, op: Operator) -> None:
-    """The whole, then the update over it; a choice where the start is computed."""
+    """A copy of the input, then the update over it; a selection if the start is computed."""
     if state.tensor(op, 2).data is None:
         update_at(state, op)
         return

@@ -1,6 +1,6 @@
 """UNIDIRECTIONAL_SEQUENCE_LSTM and SVDF: matrix products with int16 results, programs over int16 elements, state.
 
-State lies in memory region 2 from one inference to the next; the last operation writes it back.
+State is in memory region 2 between inferences; the last operation writes it back.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ class _Builder:
     op: Operator
 
     def value(self, name: str, shape: tuple[int, int, int, int]) -> Value:
-        """Make an intermediate value of this many bytes."""
+        """Return a new intermediate value; `shape` is in bytes."""
         return Value(f"{self.state.subgraph.tensors[self.op.outputs[0]].name} ({name})", self.op.outputs[0], shape)
 
     def flat(self, name: str, inputs: Sequence[tuple[Value, int]], count: int, out_type: int, uops: Sequence[Uop],
@@ -96,7 +96,7 @@ def lower_lstm(state: Legalizer, op: Operator) -> None:
 
 @lowers("SVDF")
 def lower_svdf(state: Legalizer, op: Operator) -> None:
-    """Features of the input enter the state; the state times the time weights is summed over memory and rank."""
+    """Shift features of the input into the state; sum the state times the time weights over memory and rank."""
     p = svdf.svdf_params(op, state.subgraph)
     b = _Builder(state, op)
     batch = state.tensor(op, 0).shape[0]
@@ -108,7 +108,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     kept = state.variable(op, SVDF_STATE)
     code, size, dtype = (_INT16, 2, "int16") if p.state_bits == 16 else (_INT8, 1, "int8")
     if p.state_bits == 8:
-        # The zero point is added after the saturation and may wrap.
+        # The zero point is added after saturation, and may wrap.
         feature = b.flat("feature", [(feature, _INT16)], batch * filters, _INT8, (
             to(0, STREAM_A, immediate(127), alu=Alu.MIN), to(0, reg_a(0), immediate(-128), alu=Alu.MAX),
             {**reg_a(0), **immediate(p.state_zero_point), "alu": Alu.ADD, **OUT}))
@@ -122,7 +122,7 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
     weights = Value("time weights", op.inputs[2], (1, 1, 1, size * count), data=spread)
     products = b.flat("products", [(shifted_state, code), (weights, code)], count, _INT32, (
         to(0, STREAM_A, immediate(p.state_zero_point), alu=Alu.SUB), {**reg_a(0), **STREAM_B, **low(), **OUT}))
-    # Rows of the sum: rank and memory; after them batch and units.
+    # The sum is over rank and memory, which come before batch and units.
     base = blank((batch, units, p.rank * memory), "int32")
     ordered = base.transpose(2, 0, 1, 3)
     dense = blank(ordered.shape[:-1], "int32")

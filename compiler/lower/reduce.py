@@ -1,7 +1,7 @@
-"""Reductions over any axes: sums, extremes and their places, products, truth values.
+"""Reductions over any axes: sums, extremes and their indices, products, truth values.
 
-Axes that lie together are one axis: [outer, reduced, inner]. What is not of that form is transposed by a move. Sums of
-images and of rows run on the array with weights of one, everything else in the vector unit (`walks.py`).
+Adjacent axes are merged: [outer, reduced, inner]. A tensor of another form is first transposed by a move. Sums of
+images and of rows run on the array with weights of one, all others in the vector unit (`walks.py`).
 """
 
 from dataclasses import replace
@@ -26,9 +26,9 @@ from tq_hw.sim.golden.registry import normalize_axis, require, require_same_quan
 
 __all__ = ["grouped_value"]
 
-#: More elements than this are not summed as a dot product for each row.
+#: Most elements of a row that is summed as a dot product.
 _DOT_LIMIT = 4096
-#: More images than this are transposed, so that they walk together, unless each has this many lanes.
+#: More images than this are transposed, so that they are reduced together, unless each has this many lanes.
 _IMAGES, _LANES = 4, 256
 
 Shape = tuple[int, int, int, int]
@@ -40,7 +40,7 @@ def _raw(state: Legalizer, op: Operator, shape: Shape) -> Value:
 
 
 def _grouped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, int] | None:
-    """Return (outer, reduced, inner) if the reduced axes lie together, but for axes of one index."""
+    """Return (outer, reduced, inner) if the reduced axes are adjacent, apart from axes of size 1; else None."""
     sizes = [(size, axis in axes) for axis, size in enumerate(shape) if size > 1]
     reduced = [index for index, (_, gone) in enumerate(sizes) if gone]
     if not reduced:
@@ -55,9 +55,9 @@ def _grouped(shape: tuple[int, ...], axes: tuple[int, ...]) -> tuple[int, int, i
 
 def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_first: bool,
                 value: Value | None = None) -> tuple[Value, int, int]:
-    """Return a copy with the reduced axes before or after, the count of kept and of reduced elements.
+    """Return a copy with the reduced axes first or last, and the counts of kept and of reduced elements.
 
-    `value` is what has the input's bytes, the input itself by default.
+    `value` has the input's bytes; by default it is the input itself.
     """
     tensor = state.tensor(op, 0)
     value = state.input(op, 0) if value is None else value
@@ -71,9 +71,9 @@ def _transposed(state: Legalizer, op: Operator, axes: tuple[int, ...], reduced_f
 
 def grouped_value(state: Legalizer, op: Operator, axes: tuple[int, ...], value: Value | None = None,
                   images: int = _IMAGES) -> tuple[Value, tuple[int, int, int]]:
-    """Return the input as [outer, reduced, inner], transposed if it is not of that form or would fill few lanes.
+    """Return the input as [outer, reduced, inner], transposed if it has another form or would fill few lanes.
 
-    More than `images` of outer would, unless inner has many.
+    The latter is the case if `outer` is more than `images` and `inner` is small.
     """
     value = state.input(op, 0) if value is None else value
     grouped = _grouped(state.tensor(op, 0).shape, axes)
@@ -90,7 +90,7 @@ def _integers(state: Legalizer, op: Operator) -> None:
 
 @lowers("MEAN", "SUM")
 def lower_mean(state: Legalizer, op: Operator) -> None:
-    """Images and rows on the array, with weights of one; the others in the vector unit."""
+    """Means of images and rows on the array, with weights of one; others in the vector unit."""
     if state.tensor(op, 0).dtype == "int16":
         lower_mean_wide(state, op)
         return
@@ -99,7 +99,7 @@ def lower_mean(state: Legalizer, op: Operator) -> None:
         return
     p, value = reduce.mean_params(op, state.subgraph), state.input(op, 0)
     if p.unsigned:
-        # Bytes taken for uint8 are these with bit 7 inverted, less 128.
+        # A uint8 code is the int8 byte with bit 7 inverted, plus 128.
         signed = Value(f"{value.name} (uint8)", value.tensor, value.shape)
         table_pass(state, op, value, INT8_CODES ^ -128, signed)
         value = signed
@@ -141,7 +141,7 @@ def _sum(state: Legalizer, op: Operator, p: reduce.MeanParams, value: Value, raw
 
 @lowers("REDUCE_MAX", "REDUCE_MIN", "REDUCE_ANY", "REDUCE_ALL")
 def lower_extreme(state: Legalizer, op: Operator) -> None:
-    """Running extreme over rows; of truth values the largest is any, the smallest all."""
+    """A running extreme over rows; for truth values the largest is any, the smallest all."""
     require_same_quantization(op, state.subgraph)
     if state.tensor(op, 0).dtype == "int32":
         _integers(state, op)
@@ -167,7 +167,7 @@ def lower_product(state: Legalizer, op: Operator) -> None:
 
 @lowers("ARG_MAX", "ARG_MIN")
 def lower_arg_extreme(state: Legalizer, op: Operator) -> None:
-    """Index of the first extreme as int32; int64 has zeros after."""
+    """Index of the first extreme as int32; for int64, zeros follow."""
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     axis = normalize_axis(int(state.constant(op, 1).reshape(-1)[0]), len(tensor.shape))
     value, shape = grouped_value(state, op, (axis,))

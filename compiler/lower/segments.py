@@ -1,15 +1,15 @@
-"""Index lists as slices: what a gather or a resize picks becomes few strided copies."""
+"""Index lists as slices: the elements of a gather or a resize become a few strided copies."""
 
 from collections.abc import Sequence
 
 __all__ = ["affine_segments"]
 
-#: Longest period that index lists are searched for.
+#: Longest period that is searched for in index lists.
 _PERIODS = 8
 
 
 def affine_segments(indices: Sequence[int]) -> list[tuple[slice, slice]]:
-    """Cut an index list into pieces (output slice, input slice) of constant steps, few of them.
+    """Cut an index list into few pieces (output slice, input slice) of constant steps.
 
     An input slice of step 0 is written as a slice of one index.
     """

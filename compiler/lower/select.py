@@ -1,7 +1,7 @@
-"""SELECT and SELECT_V2: what is not chosen becomes zeros, and the two sides are added byte by byte.
+"""SELECT and SELECT_V2: unselected bytes become zeros, and the two sides are added byte by byte.
 
-With one value for all bytes of a side it is one pass: `(other - value) * chosen + value`. Under a condition that is
-known and the same everywhere the output is the chosen side.
+If one value serves all bytes of a side, a single pass suffices: `(other - value) * chosen + value`. Under a uniform
+constant condition the output is the selected side.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ __all__: list[str] = []
 
 
 def _condition(state: Legalizer, op: Operator) -> Value:
-    """Return the condition once for every byte of the output."""
+    """Return the condition, repeated for every byte of the output."""
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     size, view = np.dtype(output.dtype).itemsize, state.view(output.shape, output.dtype)
     shape = condition_shape(op.op, tensor.shape, len(output.shape))
@@ -42,7 +42,7 @@ def _condition(state: Legalizer, op: Operator) -> Value:
 
 
 def _only_byte(state: Legalizer, op: Operator, position: int) -> int | None:
-    """Byte that a constant side consists of, None if it has several or is computed."""
+    """Return the byte that a constant side consists of; None if it has several or is computed."""
     data = state.tensor(op, position).data
     if data is None or data.size == 0:
         return None

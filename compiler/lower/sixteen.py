@@ -1,4 +1,4 @@
-"""Multiply-accumulate operators of 16x8 models: activations as two planes of bytes, both through the array."""
+"""Multiply-accumulate operators of 16x8 models: activations are two byte planes, which both pass the array."""
 
 from dataclasses import replace
 
@@ -22,14 +22,14 @@ from tq_hw.sim.golden.mac import MacParams
 __all__ = ["plane_mac", "split_planes"]
 
 _INT8, _INT16 = TYPE_CODES["int8"], TYPE_CODES["int16"]
-#: What a low byte of 0 is in its plane.
+#: A low byte of 0, as stored in its plane.
 _LOW_ZERO = -128
-#: The largest exponent that the program of sums of 48 bits takes.
+#: Largest exponent of the program for 48-bit sums.
 _MOST_LEFT = 6
 
 
 def split_planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
-    """Upper and lower bytes of int16 elements, the lower ones less 128."""
+    """Return planes of the upper and lower bytes of int16 elements, the lower bytes less 128."""
     n, h, w, size = source.shape
     shape, planes = (n, h, w, size // 2), []
     parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), "alu": Alu.SAR}),
@@ -42,14 +42,14 @@ def split_planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, 
 
 
 def _planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, Value]:
-    """Planes of an activation, once: of all views of the same bytes, and not of what is made of these."""
+    """Return the planes of an activation, which all views of the same bytes share."""
     if source.root not in state.planes:
         state.planes[source.root] = split_planes(state, op, source)
     return state.planes[source.root]
 
 
 def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
-    """How sums of `total` and 256 high and low bytes times weights are rescaled; refuse what leaves their words."""
+    """Return the rescaling of `total + 256 * high + low`, high and low the planes' sums; refuse sums that overflow."""
     if p.real is not None:
         return "double"
     if not p.wide:
@@ -69,10 +69,10 @@ def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
 
 
 def _most_high(p: MacParams, least: IntArray, most: IntArray, total: IntArray) -> int | None:
-    """What sums of the high plane may be kept within, as int32 holds no sum of all; None where it does.
+    """Return a clamp for sums of the high plane, with which the whole sum fits int32; None if it fits anyway.
 
-    `least..most` are sums of either plane, `total` what is added once. A sum that is kept back is still so large that
-    its result ends at the activation's limit.
+    `least..most` are sums of either plane, `total` is added once. A clamped sum is still large enough that its result
+    is at the activation's limit.
     """
     assert p.real is not None
     lowest, highest = 257 * least + total, 257 * most + total
@@ -88,7 +88,7 @@ def _most_high(p: MacParams, least: IntArray, most: IntArray, total: IntArray) -
 
 
 def _doubles(p: MacParams, weights: IntArray, total: IntArray) -> tuple[Doubles, int | None]:
-    """Multipliers that equal doubles, and what sums of the high plane are kept within."""
+    """Return multipliers equal to the kernel's doubles, and the clamp of the high plane's sums."""
     assert p.real is not None
     least, most = reachable(weights, np.zeros(len(weights), np.int64))
     kept = _most_high(p, least, most, total)
@@ -101,7 +101,7 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
               p: MacParams, *, depthwise: bool = False, stride: tuple[int, int] = (1, 1),
               dilation: tuple[int, int] = (1, 1), pad: tuple[int, int] = (0, 0),
               useful_weights: int | None = None) -> None:
-    """Add layers that make `output` of the int16 activation `source`; both are views of bytes."""
+    """Add layers that compute `output` from the int16 activation `source`; both are views of bytes."""
     channels = np.moveaxis(weights, -1, 0) if depthwise else weights
     rows = channels.reshape(len(channels), -1)
     total = 128 * rows.sum(axis=1, dtype=np.int64)
@@ -109,7 +109,7 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
         total = total + bias.astype(np.int64).reshape(-1)
     rounding = _rounding(p, rows, total)
     n, h, w, size = output.shape
-    # What has no bytes: the sums stay with the layer.
+    # The sums need no memory: they stay within the layer.
     sums = Value(f"{output.name} (sums)", output.tensor, (n, h, w, size // 2))
     planes = [replace(each, shape=(*source.shape[:3], source.shape[3] // 2), alias_of=each)
               if each.shape[:3] != source.shape[:3] or each.shape[3] * 2 != source.shape[3] else each
@@ -120,7 +120,7 @@ def plane_mac(state: Legalizer, op: Operator, source: Value, output: Value, weig
     if rounding == "double":
         made, most_high = _doubles(p, rows, total)
         multiplier, shift, low_words = made.high, np.full(len(total), -made.right), made.low
-        # The second program finds its upper words where it would find biases, too.
+        # The second program also reads its upper words from the field of the biases.
         biases = total, multiplier
     high, low = (Mac(op.index, op.op, (plane,), sums, depthwise=depthwise, weights=weights, bias=each,
                      multiplier=p.multiplier, shift=p.shift, stride=stride, dilation=dilation, pad=pad, pad_value=zero,

@@ -1,4 +1,4 @@
-"""Operators of 16x8 models on two tensors, element by element, in the vector unit."""
+"""Elementwise operators of 16x8 models on two tensors, in the vector unit."""
 
 from tq_hw.compiler.ir.staged import Flat
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
@@ -38,7 +38,7 @@ def _common(p: elementwise.AddParams | elementwise.SquareParams | elementwise.Co
 
 
 def _prelu(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
-    """The two sides add up, as either is 0 for a 0; stream B has slopes of int8."""
+    """The sum of the positive and the negative side, one of which is 0; stream B has int8 slopes."""
     p = activation.prelu_params(op, subgraph)
     slope = to(1, _ZERO, STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(p.alpha_zero_point), alu=Alu.SUB)
     return (*slope, to(0, STREAM_A, immediate(0), alu=Alu.MIN), to(0, reg_a(0), reg_b(1), low()),
@@ -74,7 +74,7 @@ def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
 
 
 def lower_binary_wide(state: Legalizer, op: Operator, inputs: tuple[Value, Value]) -> None:
-    """Two tensors of the output's shape, element by element."""
+    """An elementwise operator on two tensors of the output's shape."""
     output = state.subgraph.tensors[op.outputs[0]]
     dtypes = _INT16, TYPE_CODES[state.tensor(op, 1).dtype]
     state.layers.append(Flat(op.index, op.op, inputs[::-1] if op.op.startswith("GREATER") else inputs,

@@ -1,7 +1,7 @@
-"""Constants with which fixed point gives `round((double)acc * M)` for int16 results, as LiteRT's FULLY_CONNECTED does.
+"""Constants with which fixed point gives `round((double)acc * M)` for int16 results, as in LiteRT's FULLY_CONNECTED.
 
-As in `doubles.py` results step up where they should, or they are refused. There are 65,535 steps, so a multiplier has
-60 bits, in two words; it is sought with the steps that leave it the least room, and then held against all.
+As in `doubles.py`, all steps must be at the right sums, or the operator is refused. There are 65,535 steps, so a
+multiplier has 60 bits, in two words. It is chosen from the most restrictive steps, and then checked against all.
 """
 
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["LOW_BITS", "Doubles", "wide_doubles"]
 
-#: Bits of either word.
+#: Bits of the upper and the lower word.
 _HIGH_BITS, LOW_BITS = 31, 29
-#: What the program leaves out of a product, in units of its last bit.
+#: Bound of what the program drops from a product, in units of its last bit.
 _LOST = 1 << 32
-#: Steps of each kind that are looked at for the multiplier.
+#: Steps of each kind from which the multiplier is chosen.
 _NEAREST = 64
 _MOST_RIGHT = 31
 
@@ -36,9 +36,9 @@ class Doubles:
 
 
 def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, act_max: int) -> Doubles:
-    """Return constants for sums of least..most, which int32 holds, by channel.
+    """Return constants, by channel, for sums of least..most, which fit int32.
 
-    Raises UnsupportedError where a factor is 1/2 or more, or no multiplier has the right steps.
+    Raises UnsupportedError if a factor is 1/2 or more, or if no multiplier has the right steps.
     """
     exponent = int(np.frexp(real.max())[1])
     if exponent > -1:
@@ -61,15 +61,15 @@ def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, ac
 
 
 def _steps(factor: float, values: IntArray, least: int, most: int) -> IntArray:
-    """Least sum that gives each value or more; `most + 1` where none does."""
-    # `round` gives a value or more from half below it on; what is negative must be nearer to it than to the one below.
+    """Return the least sum that gives each value or more; `most + 1` if there is none."""
+    # `round` reaches a value from half a unit below it on; a negative value only from more than half a unit.
     bound, is_positive = values - 0.5, values > 0
 
     def reached(x: Floats) -> npt.NDArray[np.bool_]:
         product = x * factor
         return np.where(is_positive, product >= bound, product > bound)
 
-    # A quotient or product of sums below 2^32 that is rounded moves a step by less than one.
+    # For sums below 2^32, the rounding of a quotient or product moves a step by less than one.
     with np.errstate(over="ignore"):
         first = np.ceil(np.clip(bound / factor, least - 4.0, most + 4.0))
     at = (first + 1 - reached(first) - reached(first - 1)).astype(np.int64)
@@ -78,10 +78,10 @@ def _steps(factor: float, values: IntArray, least: int, most: int) -> IntArray:
 
 
 def _multiplier(values: IntArray, steps: IntArray, least: int, most: int, bits: int) -> int | None:
-    """A multiplier m with `x * m - e + half >= v * 2^bits` at each step, and less before it, for 0 <= e < _LOST.
+    """Return m with `x * m - e + half >= v * 2^bits` at each step, and less before it, for 0 <= e < _LOST; or None.
 
-    There may be none: where a sum times M lies within the double's last bit of a half, it counts as the half, and three
-    times that sum need not.
+    There may be none: a sum times M within the double's last bit of a tie rounds like the tie, and three times that sum
+    may not.
     """
     low, high, half = 0, (1 << _HIGH_BITS + LOW_BITS) - 1, 1 << bits - 1
     lost = _LOST / 2.0**bits
@@ -94,7 +94,7 @@ def _multiplier(values: IntArray, steps: IntArray, least: int, most: int, bits: 
             if not which.size:
                 continue
             ratio = bound[which] / x[which]
-            # Those that ask for most, and the smallest sums, at which what is lost counts most; sums rise with values.
+            # The steps that need the largest m, and the smallest sums, where dropped bits matter most; sums ascend.
             order = np.argpartition(-ratio if is_up == (sign > 0) else ratio, min(_NEAREST, len(which)) - 1)[:_NEAREST]
             near = which[:_NEAREST] if sign > 0 else which[-_NEAREST:]
             for at in {*which[order].tolist(), *near.tolist()}:
@@ -107,7 +107,7 @@ def _multiplier(values: IntArray, steps: IntArray, least: int, most: int, bits: 
 
 
 def _result(x: IntArray, multiplier: int, right: int) -> IntArray:
-    """What the program makes of sums."""
+    """Return the program's results for sums."""
     high, low = x * (multiplier >> LOW_BITS), x * (multiplier & (1 << LOW_BITS) - 1) >> 31
     carry = (((high & (1 << 31) - 1) >> 2) + low) >> LOW_BITS
     made: IntArray = ((high >> 31) + carry + (1 << right >> 1)) >> right
@@ -115,7 +115,7 @@ def _result(x: IntArray, multiplier: int, right: int) -> IntArray:
 
 
 def _holds(multiplier: int, right: int, values: IntArray, steps: IntArray, least: int, most: int) -> bool:
-    """Whether the program's arithmetic has every step."""
+    """Whether the program's results have every step at the right sum."""
     up, down = steps <= most, (steps - 1 >= least) & (steps - 1 <= most)
     return bool((_result(steps, multiplier, right)[up] >= values[up]).all()
                 and (_result(steps - 1, multiplier, right)[down] < values[down]).all())

@@ -1,4 +1,4 @@
-"""Operators of 16x8 models that work on elements, rows and windows of int16, in the vector unit."""
+"""Operators of 16x8 models on elements, rows and windows of int16, in the vector unit."""
 
 import itertools
 from collections.abc import Sequence
@@ -31,9 +31,9 @@ __all__ = ["lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_so
 
 _INT16, _INT32 = TYPE_CODES["int16"], TYPE_CODES["int32"]
 _WHOLE = (-(1 << 15), (1 << 15) - 1)
-#: An average of more elements is not divided exactly.
+#: Most elements of an average whose division is exact.
 _MOST_COUNT = 1 << 13
-#: Windows with more taps are not copied out.
+#: Most taps of windows that are copied out.
 _MOST_TAPS = 256
 
 Tables = tuple[IntArray | None, IntArray | None]
@@ -52,7 +52,7 @@ def _flat(state: Legalizer, op: Operator, name: str, inputs: Sequence[tuple[Valu
 
 def _walk(state: Legalizer, op: Operator, name: str, value: Value, shape: Shape, first: int, step: Uop,
           after: Sequence[Uop], out: int) -> Value:
-    """Reduce [outer, count, inner] to [outer, inner], beginning with `first`, by `step` of element and register 0."""
+    """Reduce [outer, count, inner] to [outer, inner], from `first` on, by `step` of element and register 0."""
     outer, count, inner = shape
     made = Value(f"{state.subgraph.tensors[op.outputs[0]].name} ({name})", op.outputs[0],
                  (1, 1, 1, outer * inner * (1, 2, 4)[out]))
@@ -74,7 +74,7 @@ def lower_unary_wide(state: Legalizer, op: Operator) -> None:
         uops, tables = gate_program(op.op, sixteen.gate_params(op, state.subgraph))
     elif op.op == "LEAKY_RELU":
         p = activation.leaky_relu_params(op, state.subgraph)
-        # The two sides add up, as either is 0 for a 0.
+        # The result is the sum of the positive and the negative side, one of which is 0.
         sign = Alu.SUB if p.alpha_multiplier < 0 else Alu.ADD
         uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
                 to(1, STREAM_A, immediate(0), alu=Alu.MIN),
@@ -91,7 +91,7 @@ def lower_unary_wide(state: Legalizer, op: Operator) -> None:
 
 
 def _grouped(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> tuple[Value, Shape]:
-    """Return the input as [outer, reduced, inner], transposed where the reduced axes do not lie together."""
+    """Return the input as [outer, reduced, inner], transposed if the reduced axes are not adjacent."""
     tensor = state.tensor(op, 0)
     count = element_count(tuple(tensor.shape[axis] for axis in axes))
     if axes and axes == tuple(range(axes[0], axes[-1] + 1)):
@@ -103,7 +103,7 @@ def _grouped(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> tuple[Val
 
 
 def lower_mean_wide(state: Legalizer, op: Operator) -> None:
-    """Sum and one rescaling, in which the division is."""
+    """A sum, and one rescaling that includes the division."""
     p = reduce.mean_params(op, state.subgraph)
     value, shape = _grouped(state, op, p.axes)
     publish(state, op, _walk(state, op, "mean", value, shape, 0, _ADD,
@@ -119,10 +119,10 @@ def lower_extreme_wide(state: Legalizer, op: Operator, axes: tuple[int, ...]) ->
 
 
 def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:
-    """Division of a sum of `count` elements, halves away from zero.
+    """Division of a sum of `count` elements, ties away from zero.
 
-    As `divide_params` says with sums of 2^15 count: the quotient is less than 2^-15 too large, no other is rounded
-    differently up to 2^14 elements.
+    The argument is that of `divide_params`, with sums of up to 2^15 count: the quotient is less than 2^-15 too large.
+    Up to 2^14 elements, no quotient but a tie is rounded differently.
     """
     rounding, multiplier, shift = divide_params(count)
     divide: Uop = shifted(shift) if rounding == "shift" else {
@@ -132,7 +132,7 @@ def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:
 
 
 def _taps(state: Legalizer, op: Operator, p: pooling.PoolParams, fill: tuple[int, int]) -> tuple[Value, Shape]:
-    """Copy the taps of all windows out, [tap, output element]; those outside the image are `fill`, low byte first."""
+    """Copy the taps of all windows, [tap, output element]; taps outside the image are `fill`, low byte first."""
     tensor, output = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     base = blank(tensor.shape, tensor.dtype)
     taps = list(itertools.product(range(p.filter_height), range(p.filter_width)))
@@ -194,7 +194,7 @@ def lower_pool_wide(state: Legalizer, op: Operator) -> None:
 
 
 def lower_softmax_wide(state: Legalizer, op: Operator) -> None:
-    """Rows lie across, so that reductions walk along them: maximum, exponentials, sum, reciprocal, shares."""
+    """Rows are transposed, so that reductions walk along them: maximum, exponentials, sum, reciprocal, products."""
     tensor, p = state.tensor(op, 0), sixteen.softmax_params(op, state.subgraph)
     depth, count = tensor.shape[-1], element_count(tensor.shape)
     outer, name = count // depth, state.subgraph.tensors[op.outputs[0]].name

@@ -1,8 +1,8 @@
-"""Any function of one int16, by a table of 65,536 entries: in pages of 1,024 codes, one pass over all elements each.
+"""Any function of one int16, by a table of 65,536 entries in pages of 1,024 codes, with one pass a page.
 
-The vector unit's table has 512 words. A word has two codes that are 512 apart, one in each half, and a pass leaves
-those elements alone that are not of its page. Pages that give nothing but 0 need no pass. Results of int32 take a word
-each, and pages of 512 codes.
+The vector unit's table has 512 words. A word has the results of two codes that are 512 apart, one in each half. A pass
+does not change elements outside its page. Pages that are all 0 need no pass. Results of int32 take a whole word, so
+their pages have 512 codes.
 """
 
 import numpy as np
@@ -20,12 +20,12 @@ __all__ = ["look_up_wide"]
 
 _INT16 = TYPE_CODES["int16"]
 _FLOOR = Rounding.FLOOR
-#: Bits of a code that find a word of the table, and those within a page.
+#: Bits of a code that index a word of the table, and bits within a page.
 _WORD_BITS, _PAGE_BITS = 9, 10
 
 
 def _page(number: int, is_word: bool) -> tuple[Uop, ...]:
-    """What a page gives elements of stream A, 0 to those of another: register 0."""
+    """Compute register 0: the page's result for an element of stream A, 0 for elements of other pages."""
     if is_word:
         return (to(0, {**STREAM_A, "a_table": 3}), to(1, STREAM_A, shifted(-_WORD_BITS, _FLOOR)),
                 to(1, reg_a(1), immediate(number), alu=Alu.EQUAL))
@@ -35,10 +35,10 @@ def _page(number: int, is_word: bool) -> tuple[Uop, ...]:
 
 
 def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray, dtype: str) -> None:
-    """Make the output, a byte, int16 or int32, of a table by the codes as unsigned numbers."""
+    """Write the output, bytes, int16 or int32, by a table indexed with unsigned codes."""
     is_word = dtype == "int32"
     if dtype == "uint8":
-        # The vector unit writes no uint8; the bytes are the same.
+        # The vector unit does not write uint8; int8 has the same bytes.
         table, dtype = table.astype(np.uint8).view(np.int8).astype(np.int64), "int8"
     pages = table.astype(np.int64).reshape(-1, 1 if is_word else 2, 1 << _WORD_BITS)
     count = source.size_bytes // 2
@@ -62,7 +62,7 @@ def look_up_wide(state: Legalizer, op: Operator, source: Value, table: IntArray,
 
 @lowers("TABLE_OF_TWO")
 def lower_table_of_two(state: Legalizer, op: Operator) -> None:
-    """Two bytes next to each other are an int16."""
+    """Two adjacent bytes form the int16 index."""
     output = state.subgraph.tensors[op.outputs[0]]
     base, target = blank(output.shape, "int8"), blank((*output.shape, 2), "int8")
     both = Value(f"{output.name} (both)", output.index, (1, 1, 1, 2 * element_count(output.shape)))

@@ -1,4 +1,4 @@
-"""Products of two run-time matrices of int16: four products of their planes of bytes, joined and rescaled once."""
+"""Products of two run-time int16 matrices: four products of their byte planes, combined and rescaled once."""
 
 from collections.abc import Sequence
 
@@ -16,17 +16,17 @@ from tq_hw.sim.golden.fully_connected import MatMulParams
 __all__ = ["matmul_wide"]
 
 _INT16, _INT32 = TYPE_CODES["int16"], TYPE_CODES["int32"]
-#: More products of two int16 may leave the 40 bits that are kept of their sums.
+#: Most products of two int16 whose sum fits 40 bits.
 _MOST_DEPTH = 511
-#: The largest exponent that the program of sums of 40 bits takes.
+#: Largest exponent of the program for 40-bit sums.
 _MOST_LEFT = 6
 
 
 def matmul_wide(state: Legalizer, op: Operator, operands: tuple[Value, Value], pairs: tuple[tuple[int, int], ...],
                 p: MatMulParams) -> None:
-    """Make the output of `operands`: int16 matrices [1, count, rows, bytes of columns], which `pairs` names.
+    """Compute the output from `operands`: int16 matrices [1, count, rows, bytes of columns], which `pairs` selects.
 
-    An element is `256 * high + low`, low of 0..255, which is in its plane less 128: a zero point. Sums are
+    An element is `256 * high + low`. The low plane has low (0..255) less 128, which is a zero point. Sums are
     `2^16 * HH + 2^8 * (HL + LH) + LL`.
     """
     if p.depth > _MOST_DEPTH:

@@ -1,8 +1,8 @@
 """RESIZE_BILINEAR of int16 in the vector unit: positions that share a fraction are computed together.
 
-Columns give `1024 * low + (high - low) * fraction` in 27 bits, rows the same of those, of which 37 bits are kept in two
-words: `1024 * whole + rest`, rest of 0..1023, divided by 2^20 with halves away from zero. That is `whole` by 1024, one
-more where it is negative and has a rest.
+Columns give `1024 * low + (high - low) * fraction` in 27 bits. Rows do the same with these, which gives 37 bits in two
+words: `1024 * whole + rest`, rest in 0..1023. The result is this number divided by 2^20, ties away from zero: `whole`
+divided by 1024, after adding one where it is negative and rest is not 0.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ _DIFFERENCE = to(0, STREAMS, alu=Alu.SUB)
 
 
 def _columns(fraction: int) -> tuple[Uop, ...]:
-    """Stream A is the low tap, B the high one, int16."""
+    """Interpolate columns: stream A is the low tap, B the high one, int16."""
     if not fraction:
         return ({**STREAM_A, **shifted(10), **OUT},)
     return (_DIFFERENCE, to(0, reg_a(0), immediate(-fraction), low()), to(1, STREAM_A, shifted(10)),
@@ -35,7 +35,7 @@ def _columns(fraction: int) -> tuple[Uop, ...]:
 
 
 def _rows(fraction: int) -> tuple[Uop, ...]:
-    """Stream A is what the columns made of the upper row, B of the lower one, int32."""
+    """Interpolate rows: stream A is the column result of the upper row, B that of the lower row, int32."""
     if not fraction:
         return ({**STREAM_A, **shifted(-10), "clamp": 1, **OUT},)
     return (_DIFFERENCE,
@@ -50,7 +50,7 @@ def _rows(fraction: int) -> tuple[Uop, ...]:
 
 def _gathered(state: Legalizer, op: Operator, value: Value, shape: tuple[int, ...], axis: int, picked: Sequence[int],
               dtype: str) -> Value:
-    """Some positions of an axis, in order."""
+    """Return some positions of an axis, in order."""
     made_shape, before = (*shape[:axis], len(picked), *shape[axis + 1:]), (slice(None),) * axis
     base, target = blank(shape, dtype), blank(made_shape, dtype)
     copies = []

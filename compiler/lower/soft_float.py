@@ -1,4 +1,4 @@
-"""Sums of float32 that patterns made words of: elements of any shape, in programs of the vector unit."""
+"""Float32 sums in words, which patterns made: programs of the vector unit over elements of any shape."""
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def lower_float_sum(state: Legalizer, op: Operator) -> None:
 
 @lowers("FLOAT_REDUCE")
 def lower_float_reduce(state: Legalizer, op: Operator) -> None:
-    """One addition after the other, to results next to each other."""
+    """Sequential additions, for adjacent results at the same time."""
     tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
     value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)))
     table = state.constant(op, 2).astype(np.int64) if op.inputs[2] >= 0 else None

@@ -15,13 +15,13 @@ from tq_hw.sim.golden.registry import require_dtype
 
 __all__: list[str] = []
 
-#: Distance from the maximum, of each low byte of a difference that is not positive.
+#: Distance from the maximum, by the low byte of a difference of 0 or less.
 _BY_CODE = -np.arange(256) % 256
 
 
 @lowers("SOFTMAX")
 def lower_softmax(state: Legalizer, op: Operator) -> None:
-    """Maximum, table of exponentials, sum, reciprocal, product; an int16 result is made a byte at a time."""
+    """Maximum, table of exponentials, sum, reciprocal, product; an int16 result is computed a byte at a time."""
     if state.tensor(op, 0).dtype == "int16":
         lower_softmax_wide(state, op)
         return
@@ -45,11 +45,11 @@ def lower_softmax(state: Legalizer, op: Operator) -> None:
 
 @lowers("LOG_SOFTMAX")
 def lower_log_softmax(state: Legalizer, op: Operator) -> None:
-    """As SOFTMAX up to the sum, then its logarithm; table 2 rescales the differences."""
+    """The steps of SOFTMAX up to the sum, then its logarithm; table 2 rescales the differences."""
     p = softmax.params(op, state.subgraph)
     diff = -np.arange(256, dtype=np.int64)
     scaled = multiply_by_quantized_multiplier(np.where(diff >= p.diff_min, diff, 0), p.multiplier, p.left_shift)
-    # Results reach -128 from -16 on: what lies below, or below diff_min, may as well be -16, where nothing wraps.
+    # The result is -128 from -16 down: differences below that, or below diff_min, become -16, which cannot wrap.
     scaled = np.where(diff >= p.diff_min, np.maximum(scaled, -(1 << 30)), -(1 << 30))
     state.layers.append(RowProgram(op.index, op.op, (state.input(op, 0),), state.output(op), "log_softmax", {},
                                    (softmax.exp_table(p)[_BY_CODE], scaled[_BY_CODE])))

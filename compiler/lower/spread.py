@@ -1,6 +1,6 @@
-"""Operands of another shape than the output: spread at compile time, by the array, or by a move.
+"""Broadcast of operands to the output's shape: at compile time, by the array, or by a move.
 
-One byte for all channels of a pixel is a convolution of a channel whose weights are 1.
+The array broadcasts one byte to all channels of a pixel, as a convolution of one channel with weights of 1.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ __all__ = ["for_each", "spread"]
 
 
 def for_each(state: Legalizer, op: Operator, value: Value, rows: int, count: int, dtype: str) -> Value:
-    """Return [count, rows] elements of the `rows` that a value has: each of them `count` times."""
+    """Return [count, rows] elements: the `rows` elements of a value, `count` times."""
     base, target = blank((rows,), dtype), blank((count, rows), dtype)
     made = Value(f"{value.name} (for each)", value.tensor, (1, 1, 1, value.size_bytes * count))
     state.layers.append(Move(op.index, op.op, (value,), made, (

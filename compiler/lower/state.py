@@ -1,7 +1,7 @@
-"""Resource variables: VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE; what others read of variable tensors.
+"""Resource variables (VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE, CALL_ONCE), and copies of variable tensors.
 
-A variable is a value in memory region 2. Its first contents are what CALL_ONCE's subgraph assigns, evaluated by the
-golden model; that subgraph has no inputs.
+A variable is a value in memory region 2. CALL_ONCE's subgraph, which has no inputs, assigns its initial contents; the
+golden model evaluates it at compile time.
 """
 
 from tq_hw.compiler.ir.staged import Copy, Move
@@ -15,7 +15,7 @@ __all__: list[str] = []
 
 @lowers("VAR_HANDLE", "CALL_ONCE")
 def lower_nothing(state: Legalizer, op: Operator) -> None:
-    """Names and first contents are known when the model is compiled."""
+    """Add no layer: names and initial contents are known at compile time."""
 
 
 def _variable(state: Legalizer, op: Operator) -> Value:
@@ -35,7 +35,7 @@ def _whole(source: Value) -> tuple[Copy, ...]:
 
 @lowers("READ_VARIABLE")
 def lower_read(state: Legalizer, op: Operator) -> None:
-    """A copy: a later assignment must not change what was read."""
+    """A copy, because a later assignment must not change the value."""
     source = _variable(state, op)
     state.layers.append(Move(op.index, op.op, (source,), state.output(op), _whole(source)))
 
@@ -49,6 +49,6 @@ def lower_assign(state: Legalizer, op: Operator) -> None:
 
 @lowers("STATE_COPY")
 def lower_state_copy(state: Legalizer, op: Operator) -> None:
-    """A copy, as above."""
+    """A copy of a variable tensor."""
     source = state.variable(op, 0)
     state.layers.append(Move(op.index, op.op, (source,), state.output(op), _whole(source)))

@@ -1,7 +1,7 @@
-"""Reductions of many elements, in the vector unit: lanes walk along the reduced axis, all at once.
+"""Reductions of many elements in the vector unit: all lanes walk along the reduced axis together.
 
-What is reduced is [outer, count, inner]. Where `inner` fills few lanes, the count is cut in two, [steps, lanes], and
-reduced in two layers: over the steps, then over the lanes; it is filled up to a multiple where nothing divides it.
+The input is [outer, count, inner]. If `inner` fills few lanes, the count is split into [steps, lanes] and reduced in
+two layers: over the steps, then over the lanes. If the count has no suitable divisor, it is padded to a multiple.
 """
 
 from collections.abc import Callable
@@ -37,13 +37,13 @@ from tq_hw.sim.golden.registry import require
 
 __all__ = ["WALK_LIMIT", "filled", "walk_average", "walk_extreme", "walk_index", "walk_product", "walk_sum"]
 
-#: Parts of a count, at most.
+#: Most parts of a count.
 _MOST_LANES = 1024
-#: Cycles of a layer; of filling up (and half of one per byte).
+#: Cycles of a layer; cycles of padding (plus half a cycle a byte).
 _LAYER_CYCLES, _FILL_CYCLES = 300, 400
-#: An element and its place in one number: `element * 2^23 - place`.
+#: Bits of the index in a number that combines element and index: `element * 2^23 - place`.
 _PLACE_BITS = 23
-#: More elements than this have no such number.
+#: Most elements whose indices fit in such a number.
 WALK_LIMIT = 1 << _PLACE_BITS
 _ACC, _INDEX, _KEEP, _COUNT, _X = range(5)
 
@@ -54,7 +54,7 @@ Shape = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class _Code:
-    """Micro-operations before the walk, for each step and after it; types of elements and results."""
+    """Micro-operations before the walk, for each step, and after the walk; types of elements and results."""
 
     before: _Uops
     body: _Uops
@@ -74,7 +74,7 @@ def _walk(state: Legalizer, op: Operator, value: Value, code: _Code, shape: Shap
 
 
 def filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int, fill: int) -> Value:
-    """Copy [outer, count, inner] with `more` rows of `fill` after each count."""
+    """Return a copy of [outer, count, inner] with `more` rows of `fill` after each count."""
     outer, count, inner = shape
     source, target = blank(shape, "int8"), blank((outer, count + more, inner), "int8")
     out = Value(f"{value.name} (filled)", value.tensor, (outer, count + more, 1, inner), value.zero_point)
@@ -84,7 +84,7 @@ def filled(state: Legalizer, op: Operator, value: Value, shape: Shape, more: int
 
 
 def _cycles(shape: Shape, lanes: int, sizes: tuple[int, int, int]) -> float:
-    """Estimate for `lanes` parts, at sixteen lanes; `sizes` of the bodies of one layer, and of two."""
+    """Estimate the cycles with `lanes` parts, at sixteen lanes; `sizes`: bodies of the one layer, and of the two."""
     outer, count, inner = shape
 
     def walk(steps: int, width: int, size: int) -> float:
@@ -132,7 +132,7 @@ def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_poi
     out: Uop = {**reg_a(_ACC), **result, "clamp": 1, **OUT}
 
     def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
-        # What fills the elements up is taken off, too.
+        # The padding is subtracted, too.
         filled = ceil_div(count, lanes) * lanes - count
         points = set_to(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
         return (_Code((points,), add, (out,), (0, 0)),
@@ -148,7 +148,7 @@ def walk_sum(state: Legalizer, op: Operator, value: Value, shape: Shape, p: Mean
 
 
 def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, clamp: tuple[int, int]) -> Value:
-    """Average of the codes of [outer, count, inner], halves away from zero."""
+    """Average of the codes of [outer, count, inner], ties away from zero."""
     rounding, multiplier, shift = divide_params(shape[1])
     divide: dict[str, Uop] = {
         "divide": {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1,
@@ -160,17 +160,17 @@ def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, cla
 def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: ProductParams) -> Value:
     """Product of [outer, count, inner], rescaled after each factor and once more.
 
-    Raises UnsupportedError where a product may leave the 32 bits of the vector unit.
+    Raises UnsupportedError if a product may exceed the 32 bits of the vector unit.
     """
     exponent = 15 - p.shift
-    # Half up: the last of the bits is shifted out after the product, whose upper half is cut off.
+    # Round half up: the high product is truncated, and the last bit is shifted out after it.
     left = max(exponent + 1, 0)
     require(p.largest_product << left < 1 << 31, "a product may leave 32 bits, in which the vector unit multiplies; a "
                                                  "larger output scale or fewer elements help")
     scale: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.multiplier << 16, "truncate": 1,
                   **shifted(min(exponent, -1), Rounding.HALF_UP)}
     widen = (to(_ACC, reg_a(_ACC), immediate(left), alu=Alu.SHL),) if left else ()
-    # The first factor is added to the rescaled product of nothing, which is 0.
+    # The first factor is added to the rescaled initial product, which is 0.
     body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_COUNT), low()),
             to(_ACC, reg_a(_ACC), reg_b(_X), low()), *widen, to(_ACC, reg_a(_ACC), scale),
             to(_ACC, reg_a(_ACC), reg_b(_KEEP), alu=Alu.ADD), set_to(_COUNT, 0))
@@ -180,7 +180,7 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
 
 
 def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
-    """Best of `element * 2^23 - place` (smallest: plus), so that the first of equal elements is the best."""
+    """Extreme of `element * 2^23 - place` (minimum: plus), so that the first of equal elements is found."""
     worst = (1 << 31) - 1 if minimum else -1 << 31
     return (set_to(_ACC, worst), set_to(_COUNT, 0)), (
         to(_X, STREAM_A, shifted(_PLACE_BITS)),
@@ -190,7 +190,7 @@ def _keys(minimum: bool) -> tuple[_Uops, _Uops]:
 
 
 def _place(minimum: bool) -> _Uops:
-    """The place in the best number, in `_ACC`."""
+    """The index in the extreme number, in `_ACC`."""
     positive = () if minimum else (
         to(_ACC, immediate_a(0), reg_b(_ACC), alu=Alu.SUB),)
     return (*positive, to(_ACC, reg_a(_ACC), immediate(WALK_LIMIT - 1), alu=Alu.AND))
