@@ -1,1 +1,1 @@
-"""From layers to layers that fit the machine better: passes over the lowered graph."""
+"""Passes over the lowered graph that fit its layers to the machine."""

@@ -1,8 +1,8 @@
-"""Elementwise layers of few words, of which one needs the other, become one: what is between them stays in registers.
+"""Merge dependent elementwise layers of few words; intermediate results stay in registers.
 
-A layer of few words takes the way through the vector unit, and the next one waits until its words are written. In one
-program only results in registers are waited for, and what does not depend on each other goes at the same time: a cell
-of an unrolled GRU is one layer.
+A layer of few words takes one pass through the vector unit, and the next layer waits until its words are written. In a
+merged program only results in registers are waited for, and independent micro-operations overlap. A cell of an unrolled
+GRU becomes one layer.
 """
 
 from collections.abc import Sequence
@@ -21,15 +21,15 @@ from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
 
 __all__ = ["fuse"]
 
-#: With more beats micro-operations need not wait for each other, and tables are faster than programs without.
+#: Most beats of merged layers: with more, micro-operations do not wait for each other, and tables are faster.
 _MOST_BEATS = 22
-#: Micro-operations of a chain, of those that the vector unit holds: neighbours need some.
+#: Largest share of the micro-operation memory for a chain: neighbouring layers need the rest.
 _UOPS_PERCENT = 80
 _SINGLE = (Alu.MAX, Alu.MIN)
 
 
 def _is_byte(uop: dict[str, int]) -> bool:
-    """Whether a result is a code, with its sign."""
+    """Whether a result is a signed int8 code."""
     return bool(uop.get("clamp")) or uop.get("alu") in _SINGLE
 
 
@@ -39,7 +39,7 @@ def _joins(layer: Layer, config: Config) -> bool:
             or any(value.root.initial is not None for value in (*layer.inputs, layer.output))):
         return False
     n, h, w, _ = layer.output.shape
-    # A register holds all of what is between two of them.
+    # The whole value between two members must fit in a register.
     most = min(_MOST_BEATS, config.vector_register_words)
     if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > most:
         return False
@@ -47,14 +47,14 @@ def _joins(layer: Layer, config: Config) -> bool:
 
 
 def _uops(layer: Elementwise) -> tuple[dict[str, int], ...]:
-    """Micro-operations without tables; none if it has tables."""
+    """Return the micro-operations without tables; none if the layer needs tables."""
     if layer.plain:
         return layer.plain
     return (layer.uop, *layer.rest) if all(table is None for table in layer.tables) else ({},)
 
 
 def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[bytes], half: int) -> list[Node]:
-    """Micro-operations of all members; notes inputs and tables that they need."""
+    """Return the micro-operations of all members; append the inputs and tables that they need."""
     made: dict[Value, Node] = {}
     nodes: list[Node] = []
 
@@ -93,13 +93,13 @@ def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[byt
 
 
 def _own_tables(members: Sequence[Elementwise]) -> list[bytes]:
-    """Return the tables of bytes that members look up."""
+    """Return the byte tables that members use."""
     tables = [table_alone(member) for member in members]
     return list(dict.fromkeys(table.astype(np.int8).tobytes() for table in tables if table is not None))
 
 
 def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], half: int) -> Chain | None:
-    """Return the layer that does what all members do, if there is room; `tables` are in the table from `half` on."""
+    """Return the merged layer of all members, None if there is no room; `tables` are in the table from `half` on."""
     inputs: list[Value] = []
     nodes = with_offsets(_nodes(members, inputs, tables, half))
     if len(nodes) > config.uops * _UOPS_PERCENT // 100 or len(tables) > 2 * TABLE_BYTES:
@@ -116,10 +116,10 @@ def _chain(members: Sequence[Elementwise], config: Config, tables: list[bytes], 
 
 
 def _groups(chains: Sequence[Sequence[Elementwise]]) -> list[tuple[list[bytes], int]]:
-    """For each chain the tables that are loaded together, its own among them, and the half that they begin in.
+    """Return for each chain the tables that are loaded together, including its own, and the half that they begin in.
 
-    Tables go into one half until that is full, then into the other one: a chain has them in one or two halves. Those of
-    the half before are there until then.
+    Tables fill one half, then the other one; the tables of a chain are in one or two halves. The tables of the other
+    half stay until that half is filled again.
     """
     halves: list[list[bytes]] = [[]]
     spans: list[tuple[int, int]] = []
@@ -142,7 +142,7 @@ def _groups(chains: Sequence[Sequence[Elementwise]]) -> list[tuple[list[bytes], 
 
 
 def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], config: Config) -> dict[int, Elementwise]:
-    """Layers that can be one with layer `last`, by number, from the first one on."""
+    """Return the layers that can be merged with layer `last`, by number, in order."""
     found: dict[int, Elementwise] = {}
     for number in range(last, -1, -1):
         layer = layers[number]
@@ -157,7 +157,7 @@ def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], co
 
 
 def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
-    """Let the array work on small layers that do not need a chain's result before the one that it waits for."""
+    """Move small layers that do not need a chain's result before the chain, so that the array does not wait."""
     for number in range(len(layers)):
         layer = layers[number]
         if not isinstance(layer, Mac) or blocked_words(layer.output, config) > _MOST_BEATS:
@@ -175,10 +175,10 @@ def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
 
 
 def _later(layers: list[Layer], config: Config) -> list[Layer]:
-    """Let small layers that nothing needs until after some chains run under the last of these, not before all.
+    """Move small layers that are first read after some chains next to the last of these chains.
 
-    An unrolled network has the products of its inputs in front. After a chain they are in the array's queue in front
-    of the product that needs its result, and the vector unit takes them while that one is computed.
+    An unrolled network has the products of its inputs at the beginning. After a chain, they are in the array's queue
+    before the product that needs the chain's result, and the vector unit requantizes them during that product.
     """
     for number in range(len(layers) - 1, -1, -1):
         layer = layers[number]
@@ -194,12 +194,12 @@ def _later(layers: list[Layer], config: Config) -> list[Layer]:
 
 
 def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
-    """Return the layers of a graph, elementwise ones of few words as one where they can be."""
+    """Return the layers of a graph, with elementwise layers of few words merged where possible."""
     users: dict[Value, list[int]] = {}
     for number, layer in enumerate(layers):
         for value in layer.inputs:
             users.setdefault(value, []).append(number)
-    # Bytes that have another name, or that somebody else sees, are written.
+    # Values with another name, or that others read, must be written.
     seen = {value.root for value in (*graph.outputs, *(v for layer in layers for v in (*layer.inputs, layer.output)
                                                        if v.root is not v))} | set(graph.outputs)
     inner = {value: numbers for value, numbers in users.items() if value.root is value and value not in seen}
@@ -212,7 +212,7 @@ def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
             if len(found) > 1:
                 taken |= found.keys()
                 chains[number] = found
-    # Tables of other layers come in one load with that of a pair, if it stays apart.
+    # A pair that is not merged shares one table load with other layers.
     if any(isinstance(layer, Elementwise) and number not in taken and any(table is not None for table in layer.tables)
            for number, layer in enumerate(layers)):
         chains = {number: found for number, found in chains.items()

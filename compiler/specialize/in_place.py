@@ -1,8 +1,8 @@
-"""Copies that need not happen: parts of a concatenation are written where they belong, slices are read where they lie.
+"""Removal of copies: parts of a concatenation are written in place, and slices are read in place.
 
-A copy is dropped by giving the smaller tensor a place inside the larger one's bytes: an offset, and the distances of
-its rows and pixels. Channels of a pixel stay together. Layers that see a tensor as rows of pixels take any such place,
-the others one without gaps.
+A copy is removed by placing the smaller tensor inside the larger one's bytes, with an offset and the strides of its
+rows and pixels. The channels of a pixel stay contiguous. Layers that process rows of pixels accept any such place;
+others need one without gaps.
 """
 
 import math
@@ -20,12 +20,12 @@ from tq_hw.compiler.ir.value import Pitch, Value
 __all__ = ["in_place"]
 
 Offsets = npt.NDArray[np.int64]
-#: Larger tensors are copied: finding places takes some forty bytes of memory for each of theirs.
+#: Larger tensors are copied: the search for a place takes about forty bytes of memory for each of their bytes.
 _LIMIT_BYTES = 1 << 21
 
 
 def in_place(graph: Graph) -> Graph:
-    """Return the graph without the copies that a place can stand for."""
+    """Return the graph without the copies that a place can replace."""
     for number in range(len(graph.layers) - 1, -1, -1):
         layer = graph.layers[number]
         if isinstance(layer, Move) and layer.output.size_bytes <= _LIMIT_BYTES:
@@ -34,7 +34,7 @@ def in_place(graph: Graph) -> Graph:
 
 
 def _without(graph: Graph, move: Move) -> Graph:
-    """Drop what can be dropped of one move."""
+    """Remove the removable copies of one move."""
     places: dict[Value, Value] = {}
     if len(move.copies) == 1 and (view := _slice(graph, move)) is not None:
         return _replaced(graph, {move.output: view}, {move: None})
@@ -55,7 +55,7 @@ def _without(graph: Graph, move: Move) -> Graph:
 
 
 def _offsets(copy: Copy) -> tuple[Offsets, Offsets]:
-    """Source and target offset of every byte of a copy."""
+    """Return the source and target offset of every byte of a copy."""
     source, target = np.array([copy.source_offset]), np.array([copy.target_offset])
     for count, source_step, target_step in copy.dims:
         passes = np.arange(count)
@@ -65,7 +65,7 @@ def _offsets(copy: Copy) -> tuple[Offsets, Offsets]:
 
 
 def _place(value: Value, offsets: Offsets) -> Pitch | None:
-    """Offset and distances at which byte i of a dense tensor lies at `offsets[i]`, or None if there are none."""
+    """Return offset and strides that put byte i of a dense tensor at `offsets[i]`, or None if there are none."""
     n, h, w, c = value.shape
     grid = offsets.reshape(n * h, w, c)
     row = int(grid[1, 0, 0] - grid[0, 0, 0]) if n * h > 1 else 0
@@ -82,7 +82,7 @@ def _takes_pitch(layer: Layer) -> bool:
 
 
 def _fits(graph: Graph, value: Value, place: Pitch, without: Move | None) -> bool:
-    """Whether all layers but `without` that touch `value` (or a view of it) can have it at `place`."""
+    """Whether all layers except `without` that use `value` (or a view of it) accept it at `place`."""
     _, _, w, c = value.shape
     if place.pixel_bytes == c and place.row_bytes == w * c:
         return True
@@ -94,13 +94,13 @@ def _fits(graph: Graph, value: Value, place: Pitch, without: Move | None) -> boo
 
 
 def _fixed(graph: Graph, value: Value) -> bool:
-    """Whether the bytes of `value` must stay where they are."""
+    """Whether the bytes of `value` cannot be placed elsewhere."""
     return (value.alias_of is not None or value.flip or value.data is not None or value.initial is not None
             or any(port.root is value for port in (*graph.inputs, *graph.outputs)))
 
 
 def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
-    """The tensor that a copy puts into the output, and the same at its place there."""
+    """Return the tensor that a copy puts into the output, and the same tensor at its place in the output."""
     if copy.source < 0 or move.output.root.initial is not None or not move.output.dense:
         return None
     part = move.inputs[copy.source].root
@@ -121,7 +121,7 @@ def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
 
 
 def _slice(graph: Graph, move: Move) -> Value | None:
-    """The output of a move of one copy as a part of its input."""
+    """Return the output of a move of one copy as a part of its input."""
     copy, output = move.copies[0], move.output
     if copy.source < 0 or _fixed(graph, output) or move.inputs[copy.source].root.initial is not None:
         return None
@@ -138,13 +138,13 @@ def _slice(graph: Graph, move: Move) -> Value | None:
 
 
 def _replaced(graph: Graph, places: dict[Value, Value], layers: dict[Move, Move | None]) -> Graph:
-    """Put values and their views in the place of others throughout the graph."""
+    """Replace values and their views throughout the graph."""
     known: dict[Value, Value] = dict(places)
 
     def new(value: Value) -> Value:
         if value not in known:
             alias = value.alias_of
-            # What was copied plainly may now be seen inverted, and a view of it the other way round.
+            # A value that was copied plainly may now be a view with bit 7 inverted, and vice versa.
             root = value.root
             flip = value.flip ^ root.flip ^ known[root].flip if root in known else value.flip
             known[value] = value if alias is None or new(alias) is alias else replace(

@@ -1,9 +1,10 @@
-"""A table in front of a folded convolution: its windows are looked up, not the tensor.
+"""A table before a folded convolution: the windows are looked up instead of the tensor.
 
-The bytes of a model's input would come from memory, go back looked up, and come again as windows. Instead the vector
-unit looks up the words of the windows between load and array. What is loaded around the image must become
-the convolution's padding by the table, so there must be a byte that does. What a layer makes is in the scratchpad
-and better looked up there.
+Otherwise the bytes of a model's input would be loaded, looked up and stored, and loaded again as windows. Instead the
+vector unit looks up the words of the windows between load and array.
+
+The table must map the bytes loaded around the image to the convolution's padding, so there must be a byte with that
+result. The output of another layer is in the scratchpad, and is looked up there.
 """
 
 from dataclasses import replace
@@ -19,14 +20,14 @@ from tq_hw.isa.config import Config
 
 __all__ = ["join_tables"]
 
-#: Bytes of a table, of which a small scratchpad must have room for four: weights are held meanwhile.
+#: Bytes of a table; a small scratchpad must have room for four, because weights are held meanwhile.
 _TABLE_BYTES = 4 * 256
 
 
 def join_tables(graph: Graph, config: Config) -> Graph:
-    """Return the graph without the tables that convolutions after them take over."""
+    """Return the graph without the tables that the convolutions after them absorb."""
     users = Users(graph, graph.layers)
-    # By root: the phases of a TRANSPOSE_CONV make parts of what is looked up.
+    # By root: the phases of a TRANSPOSE_CONV write parts of the table's input.
     made = {id(layer.output.root) for layer in graph.layers}
     layers: list[Layer] = []
     for layer in graph.layers:
@@ -43,10 +44,10 @@ def join_tables(graph: Graph, config: Config) -> Graph:
 
 
 def _joined(layer: Mac, before: Elementwise, table: IntArray, config: Config) -> Mac | None:
-    """The convolution with the table, None where it cannot take it."""
+    """Return the convolution with the table, None if it cannot absorb it."""
     source = before.inputs[0]
     padding = np.flatnonzero(table == layer.pad_value)
-    # The vector unit writes the lanes of channels alone, windows have bytes in all.
+    # The vector unit writes only the lanes of channels, but windows have bytes in all lanes.
     if (layer.depthwise or config.block < config.word_bytes or source.data is not None or not source.dense
             or not before.output.dense or source.shape != before.output.shape or not padding.size
             or config.scratchpad_bytes < 4 * _TABLE_BYTES or plan_fold(layer, config) is None):

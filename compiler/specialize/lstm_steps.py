@@ -1,4 +1,4 @@
-"""The layer of a UNIDIRECTIONAL_SEQUENCE_LSTM, and its steps as layers of their own where it does not fit."""
+"""The steps of a UNIDIRECTIONAL_SEQUENCE_LSTM as separate layers, if its layer does not fit the scratchpad."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class _Steps:
     active: ActivationProgram
 
     def value(self, name: str, size: int) -> Value:
-        """Make an intermediate value of this many bytes."""
+        """Return a new intermediate value of `size` bytes."""
         output = self.layer.output
         return Value(f"{output.name} ({name})", output.tensor, (1, 1, 1, size))
 
@@ -63,7 +63,7 @@ class _Steps:
         return out
 
     def activation(self, name: str, value: Value, code: int) -> Value:
-        """Add logistic or tanh, by a code for every element."""
+        """Add logistic or tanh, selected by a code for each element."""
         count = value.size_bytes // 2
         codes = Value(f"{self.layer.output.name} (code {code})", self.layer.output.tensor, (1, 1, 1, count),
                       data=np.full(count, code).astype(np.uint8).view(np.int8))
@@ -71,7 +71,7 @@ class _Steps:
 
 
 def steps_of(layer: Lstm) -> list[Layer]:
-    """Return layers that make the same output through memory, step by step."""
+    """Return layers that compute the same output through memory, step by step."""
     b = _Steps(layer, [], activation_of(layer))
     x, hidden_state, cell_state = layer.inputs
     steps, batch, cells, log2 = layer.steps, layer.batch, layer.cells, layer.cell_scale_log2

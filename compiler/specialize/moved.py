@@ -1,4 +1,4 @@
-"""Moves that turn matrices, and one move instead of two that follow each other."""
+"""Moves that transpose matrices, and the merging of two successive moves."""
 
 import math
 from dataclasses import replace
@@ -13,7 +13,7 @@ from tq_hw.compiler.specialize.values import Users
 
 __all__ = ["joined_moves", "turn"]
 
-#: Bytes that are followed one by one.
+#: Most bytes of a tensor whose bytes are traced one by one.
 _MOST_BYTES = 1 << 22
 
 
@@ -28,7 +28,7 @@ def turn(value: Value, layer: Layer, output: Value | None = None) -> Move:
 
 
 def _sources(layer: Layer | None) -> IntArray | None:
-    """For each byte of a move's output the byte of its input, None if it does more than change their order."""
+    """Return the input byte of each output byte of a move; None if it does more than reorder bytes."""
     if not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1:
         return None
     (copy,), (source,), target = layer.copies, layer.inputs, layer.output
@@ -46,7 +46,7 @@ def _sources(layer: Layer | None) -> IntArray | None:
 
 
 def _run(order: IntArray) -> int:
-    """How many follow each other in one stride, in all of `order` alike."""
+    """Return the length of runs with one stride that all of `order` consists of."""
     if len(order) == 1:
         return 1
     step = order[1] - order[0]
@@ -62,7 +62,7 @@ def _run(order: IntArray) -> int:
 
 
 def _copy(order: IntArray) -> Copy | None:
-    """The copy of bytes in an order, None if no loops of constant strides make it."""
+    """Return the copy of bytes in an order; None if loops of constant strides cannot do it."""
     dims, give, left = list[tuple[int, int, int]](), 1, order
     while len(left) > 1:
         run = _run(left)
@@ -75,23 +75,23 @@ def _copy(order: IntArray) -> Copy | None:
 
 
 def joined_moves(graph: Graph) -> list[Layer]:
-    """Return the layers of a graph with one move instead of two, and none for bytes that stay as they are."""
+    """Return the layers of a graph with successive moves merged, and identity moves removed."""
     layers, at = list(graph.layers), 0
     while at < len(layers):
         joined = _joined(graph, layers, layers[at]) if isinstance(layers[at], Move) else layers
-        # The move before is gone from among those that were looked at.
+        # The earlier move was removed from the layers that were already visited.
         at = at + 1 if joined is layers else max(at - 1, 0)
         layers = joined
     return layers
 
 
 def _joined(graph: Graph, layers: list[Layer], layer: Layer) -> list[Layer]:
-    """The layers with `layer` joined to the move before it; the same list where it is not."""
+    """Return the layers with `layer` merged into the move before it; the same list if it cannot be."""
     users = Users(graph, layers)
     first = users.maker(layer.inputs[0]) if len(layer.inputs) == 1 else None
     before = _sources(first)
     after = None if before is None else _sources(layer)
-    # What lives on may be written between the two moves.
+    # A state may be written between the two moves.
     if first is None or before is None or after is None or first.inputs[0].root.initial is not None:
         return layers
     order = before[after]

@@ -1,8 +1,8 @@
-"""One shape for what differs in rows and columns alone, so that a RESHAPE of pixels takes no way through memory.
+"""One shape for tensors that differ only in rows and columns, so that a RESHAPE of pixels needs no copy via memory.
 
-In the scratchpad [1, 16, 1, 48] lies otherwise than [1, 1, 16, 48], though both are the same bytes in memory. Layers
-that look at one pixel at a time take any rows and columns, so the tensors that they join get the same ones. Others, who
-look at rows and columns, see the same bytes under another name where theirs differ.
+[1, 16, 1, 48] and [1, 1, 16, 48] are the same bytes in memory, but have different layouts in the scratchpad. Layers
+that process single pixels accept any rows and columns, so the tensors between them get a common shape. Layers that
+depend on rows and columns see another view of the same bytes if their shape differs.
 """
 
 from collections import Counter
@@ -18,12 +18,12 @@ __all__ = ["one_shape"]
 
 #: Batch, rows and columns.
 _Image = tuple[int, int, int]
-#: Words of a pixel that takes longer to come from memory than to be worked on.
+#: Words of a pixel whose load takes longer than its computation.
 _LONG_PIXEL_WORDS = 16
 
 
 def _by_pixel(layer: Layer) -> bool:
-    """Whether each pixel of the output is made of the same pixel of the inputs, or of single ones."""
+    """Whether each pixel of the output depends on the same pixel of the inputs, or on inputs of one pixel."""
     if isinstance(layer, Mac):
         return (layer.kernel == layer.stride == (1, 1) and layer.pad == (0, 0) and layer.region is None
                 and not layer.depthwise)
@@ -35,12 +35,12 @@ def _goes_through_memory(layer: Layer, config: Config) -> bool:
 
 
 def _pixels(layer: Layer) -> list[Value]:
-    """Values of a layer that have its pixels; a single pixel for all is not one of them."""
+    """Return the values of a layer that have its pixels, without inputs of a single pixel."""
     return [value for value in (*layer.inputs, layer.output) if value.shape[:3] == layer.output.shape[:3]]
 
 
 def _owner(value: Value) -> Value:
-    """The value whose pixels these are: the root, if nothing but rows and columns differs."""
+    """Return the owner of a value's pixels: the root, if only rows and columns differ."""
     root = value.root
     same = (value.dense and root.dense and value.flip == root.flip and value.shape[3] == root.shape[3]
             and value.size_bytes == root.size_bytes)
@@ -48,7 +48,7 @@ def _owner(value: Value) -> Value:
 
 
 class _Groups:
-    """Values that are to have the same rows and columns, by their owners."""
+    """Groups of values that need the same rows and columns, by their owners."""
 
     def __init__(self, graph: Graph) -> None:
         self._next: dict[Value, Value] = {}
@@ -66,7 +66,7 @@ class _Groups:
                 self.members.setdefault(group, []).append(_owner(value))
 
     def of(self, value: Value) -> Value:
-        """Return the value that stands for the group."""
+        """Return the representative of a value's group."""
         found = _owner(value)
         while (after := self._next.get(found, found)) is not found:
             found = after
@@ -79,7 +79,7 @@ class _Groups:
 
 
 def _wanted(graph: Graph, groups: _Groups, config: Config) -> dict[Value, Counter[_Image]]:
-    """How many bytes each group's other users see in rows and columns of theirs without a way through memory."""
+    """For each group, the bytes that other users could read in each shape of theirs without a copy via memory."""
     found: dict[Value, Counter[_Image]] = {}
     for layer in graph.layers:
         if not _by_pixel(layer) and not _goes_through_memory(layer, config):
@@ -89,10 +89,10 @@ def _wanted(graph: Graph, groups: _Groups, config: Config) -> dict[Value, Counte
 
 
 def _chosen(graph: Graph, config: Config) -> dict[Value, _Image]:
-    """Rows and columns of the values that pixelwise layers see, by owner, where these are not the same everywhere."""
+    """Return rows and columns of the values of pixelwise layers, by owner, where these are not yet all the same."""
     groups = _Groups(graph)
     wanted = _wanted(graph, groups, config)
-    # A part of another value is found there by rows and columns.
+    # A part of another value is addressed there by rows and columns.
     bound = {end for layer in graph.layers for value in (*layer.inputs, layer.output) if not value.dense
              for end in (value, value.root)}
     found: dict[Value, _Image] = {}
@@ -100,7 +100,7 @@ def _chosen(graph: Graph, config: Config) -> dict[Value, _Image]:
         seen = groups.seen[group]
         image = (wanted.get(group) or seen).most_common(1)[0][0]
         if group not in wanted and max(owner.shape[3] for owner in owners) >= _LONG_PIXEL_WORDS * config.block:
-            # Long pixels come one after the other while the first ones are worked on, if they are rows.
+            # If long pixels are rows, they load one by one while the first ones are computed.
             image = max(seen)
         same = all(owner.shape[:3] == image for owner in owners) and set(seen) == {image}
         if (not same and all(at[0] == 1 for at in (image, *seen))
@@ -110,17 +110,17 @@ def _chosen(graph: Graph, config: Config) -> dict[Value, _Image]:
 
 
 def _reshaped(value: Value, shape: tuple[int, int, int, int]) -> Value:
-    """The same bytes in other rows and columns; a part of others is without gaps, from the same byte on."""
+    """Return the same bytes in other rows and columns; a part of another value becomes one without gaps."""
     pitch = value.pitch and replace(value.pitch, row_bytes=shape[2] * shape[3], pixel_bytes=shape[3])
     return replace(value, shape=shape, pitch=pitch)
 
 
 class _Views:
-    """What each value of the graph becomes."""
+    """The new view of each value of the graph."""
 
     def __init__(self, graph: Graph, chosen: dict[Value, _Image]) -> None:
         self._chosen = chosen
-        #: Who is made by others keeps its rows and columns.
+        #: Values whose rows and columns are fixed, because other layers write them.
         self._kept = {layer.output for layer in graph.layers if not _by_pixel(layer)} | set(graph.inputs)
         self._owners: dict[Value, Value] = {}
         self._others: dict[tuple[Value, _Image, bool], Value] = {}
@@ -131,7 +131,7 @@ class _Views:
             new = value
             if value.alias_of is not None:
                 new = replace(value, alias_of=self.plain(value.alias_of))
-            # What has these rows and columns already stays as it is: a part of others may have gaps.
+            # A value that already has these rows and columns is unchanged: it may be a part with gaps.
             if value in self._chosen and value not in self._kept and value.shape[:3] != self._chosen[value]:
                 new = _reshaped(new, (*self._chosen[value], value.shape[3]))
             self._owners[value] = value if new.shape == value.shape and new.alias_of is value.alias_of else new
@@ -148,12 +148,12 @@ class _Views:
         return self._others[key]
 
     def pixels(self, value: Value) -> Value:
-        """Return what a pixelwise layer sees."""
+        """Return the view of a pixelwise layer."""
         owner = _owner(value)
         return self._view(value, self._chosen[owner]) if owner in self._chosen else self.plain(value)
 
     def plain(self, value: Value, staged: bool = False) -> Value:
-        """Return what others see; a layer that goes through memory does not send the owner there."""
+        """Return the view of another layer; one that works through memory does not move the owner there."""
         owner = _owner(value)
         if owner in self._chosen:
             return self._view(value, value.shape[:3], staged and owner not in self._kept)
@@ -161,7 +161,7 @@ class _Views:
 
 
 def one_shape(graph: Graph, config: Config) -> Graph:
-    """Return the graph in which pixelwise layers that follow each other see the same rows and columns."""
+    """Return the graph in which successive pixelwise layers have the same rows and columns."""
     chosen = _chosen(graph, config)
     if not chosen:
         return graph

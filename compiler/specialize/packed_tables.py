@@ -1,7 +1,7 @@
-"""Tables of bytes share the entries of one table of the vector unit, which loads in 256 cycles whatever is in it.
+"""Byte tables share the entries of one table of the vector unit, whose load takes 256 cycles for any contents.
 
-An entry has 32 bits. Up to four layers that follow each other take a byte each: what is above theirs is not written,
-what is below is shifted out. Each half of the table takes such layers until one needs the half for a table of its own.
+An entry has 32 bits. Up to four successive layers use one byte each: the bytes above it are not written, and those
+below are shifted out. Each half of the table serves such layers until another layer needs the whole half.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,19 +22,19 @@ _HALVES = 2
 
 
 def table_alone(layer: Layer) -> IntArray | None:
-    """Return the table of bytes that is all a layer does; None of others."""
+    """Return the byte table of a layer that is only a table; else None."""
     return layer.tables[0] if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest else None
 
 
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
-    """Half of the table and the numbers of the layers that share it."""
+    """Yield a half of the table and the numbers of the layers that share it."""
     halves: list[list[int]] = [[], []]
     for number, layer in enumerate(layers):
         used = [table is not None for table in getattr(layer, "tables", (None, None))]
         if table_alone(layer) is not None:
             half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < TABLE_BYTES), None)
             if half is None:
-                # The half whose layers are longer ago.
+                # The half that was used least recently.
                 half = min(range(_HALVES), key=lambda half: halves[half][-1:] or [-1])
                 yield half, halves[half]
                 halves[half] = []
@@ -48,19 +48,19 @@ def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
 
 
 def packed(tables: Sequence[IntArray]) -> IntArray:
-    """Return the entries that tables of bytes share."""
+    """Return the common entries of byte tables."""
     entries = sum((table.astype(np.int64) & 255) << 8 * place for place, table in enumerate(tables))
     return np.asarray(entries).astype(np.uint32).view(np.int32).astype(np.int64)
 
 
 def pack_tables(layers: Sequence[Layer]) -> list[Layer]:
-    """Return the layers, those with a table of bytes with one that they share."""
+    """Return the layers, with shared tables for those with a byte table."""
     done = list(layers)
     for half, numbers in _groups(layers):
         members = [layer for layer in (layers[number] for number in numbers) if isinstance(layer, Elementwise)]
         if len(members) < 2:
             continue
-        # Layers with the same table have the same byte.
+        # Layers with the same table use the same byte.
         places = {table.tobytes(): table for table in (layer.tables[0] for layer in members) if table is not None}
         table, order = packed(list(places.values())), list(places)
         for number, layer in zip(numbers, members, strict=True):

@@ -1,8 +1,8 @@
-"""Patches that lie side by side, as vision transformers cut images: the pixels of a patch's row are one long pixel.
+"""Patches without overlap, as in vision transformers: the pixels of a patch's row become one long pixel.
 
-Where a kernel is as wide as its stride, each byte of a row belongs to one window alone. In memory a window's row of
-`cols` pixels of `channels` bytes already is a pixel of `cols * channels`: the same bytes under another shape. Then a
-word is full where it had three bytes of 16, and the kernel has one column.
+If a kernel is as wide as its stride, each byte of a row belongs to only one window. In memory a window's row of `cols`
+pixels of `channels` bytes is also a pixel of `cols * channels` bytes: the same bytes under another shape. A word that
+had three of 16 bytes is then full, and the kernel has one column.
 """
 
 from dataclasses import replace
@@ -16,12 +16,12 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["long_patches"]
 
-#: Cycles of a way through memory, besides those of its bytes.
+#: Cycles of a store and a load, in addition to those of the bytes.
 _WAY_CYCLES = 600
 
 
 def long_patches(graph: Graph, config: Config) -> Graph:
-    """Return the graph with the kernels of one column, where that takes fewer cycles."""
+    """Return the graph with kernels of one column, where these take fewer cycles."""
     made = {layer.output.root for layer in graph.layers}
     return replace(graph, layers=tuple(
         _long(layer, layer.inputs[0].root in made, config) if isinstance(layer, Mac) else layer
@@ -29,7 +29,7 @@ def long_patches(graph: Graph, config: Config) -> Graph:
 
 
 def _long(layer: Mac, made: bool, config: Config) -> Mac:
-    """The layer with long pixels, if it can have them and takes fewer cycles with them; `made`: by a layer before."""
+    """Return the layer with long pixels, if these are possible and faster; `made`: another layer writes its input."""
     source = layer.inputs[0]
     (rows, cols), channels = layer.kernel, source.shape[3]
     if (layer.depthwise or layer.region is not None or layer.input_table is not None or layer.dilation[1] != 1
@@ -38,7 +38,7 @@ def _long(layer: Mac, made: bool, config: Config) -> Mac:
         return layer
     n, h, w, outputs = layer.output.shape
     steps = rows * (cols * block_count(channels, config) - block_count(cols * channels, config))
-    # In the scratchpad each pixel has words of its own: what a layer makes goes to memory and comes back as patches.
+    # In the scratchpad each pixel has separate words, so the output of a layer is stored and loaded again as patches.
     way = 2 * source.size_bytes // config.bus_bytes + _WAY_CYCLES if made else 0
     if n * h * w * ceil_div(outputs, config.cols) * steps <= way:
         return layer
@@ -47,7 +47,7 @@ def _long(layer: Mac, made: bool, config: Config) -> Mac:
 
 
 def _patch_rows(source: Value, patches: int, cols: int) -> Value:
-    """The same bytes, `cols` pixels each as one; what no window covers at the end of a row is left out."""
+    """Return the same bytes with `cols` pixels as one; pixels at the end of a row that no window covers are omitted."""
     n, h, w, c = source.shape
     pitch = None if w == patches * cols else Pitch(0, w * c, cols * c)
     return replace(source, shape=(n, h, patches, cols * c), alias_of=source, pitch=pitch)

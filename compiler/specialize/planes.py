@@ -1,11 +1,11 @@
-"""A permutation of few planes and pixels, as a model that has channels first begins and ends with, on the array.
+"""Permutations between few planes and pixels on the array, for models whose inputs and outputs have channels first.
 
-    planes [channels, pixels], of which `group` neighbours are the channels of a wide pixel:
-        a convolution of kernel (channels, 1) with weights of 0 and 1 makes the same pixels, channels last
-    pixels [pixels, channels], of which `group` are a wide one:
+    planes [channels, pixels], where `group` neighbouring pixels are the channels of a wide pixel:
+        a convolution of kernel (channels, 1) with weights of 0 and 1 gives the same pixels, channels last
+    pixels [pixels, channels], where `group` pixels are a wide one:
         for each channel a convolution of kernel (1, 1) picks its bytes
 
-A move brings a byte a cycle; this takes as many slots as the square of the channels for a word of pixels.
+A move takes a cycle for each byte. The convolutions take the square of the channels in slots for each word of pixels.
 """
 
 from dataclasses import replace
@@ -21,16 +21,16 @@ from tq_hw.isa.config import Config
 
 __all__ = ["planes_on_array"]
 
-#: Bytes for which the operations pay, and bytes of weights that one is worth.
+#: Least bytes for which this is faster, and most bytes of weights for each of them.
 _LEAST_BYTES, _WEIGHTS = 512, 3
-#: A word of pixels takes the square of the channels in slots, and a move as many cycles as it has bytes.
+#: Divisor of the block: most channels, and least pixels in a wide one, for which this is faster than a move.
 _SHARE = 2
-#: Wide pixels of a row: commands have 16 bits for the first bytes of these.
+#: Most wide pixels of a row: commands have 16 bits for the offset of their first bytes.
 _WIDE = 8192
 
 
 def planes_on_array(layer: Layer, config: Config) -> list[Layer] | None:
-    """Return convolutions in place of a move that permutes few planes and pixels; None if it is no such."""
+    """Return convolutions that replace a move between few planes and pixels; None for another move."""
     if (not isinstance(layer, Move) or isinstance(layer, Transpose) or len(layer.copies) != 1
             or len(layer.inputs) != 1 or layer.output.size_bytes < _LEAST_BYTES):
         return None
@@ -55,7 +55,7 @@ def planes_on_array(layer: Layer, config: Config) -> list[Layer] | None:
 
 
 def _picks(layer: Layer, source: Value, output: Value, weights: npt.NDArray[np.int8]) -> Mac:
-    """A convolution that only picks bytes."""
+    """Return a convolution that only picks bytes."""
     nothing = np.zeros(len(weights), np.int64)
     return Mac(layer.index, layer.op, (source,), output, depthwise=False, weights=weights, bias=nothing,
                multiplier=nothing, shift=nothing, stride=(weights.shape[1], 1), dilation=(1, 1), pad=(0, 0),
@@ -67,7 +67,7 @@ def _seen(value: Value, shape: tuple[int, int, int, int], pitch: Pitch) -> Value
 
 
 def _joined(layer: Move, images: int, channels: int, group: int) -> list[Layer]:
-    """Pixels of planes: `group` of them in a wide pixel."""
+    """Return layers that turn planes into pixels, `group` of them in a wide pixel."""
     (source,), target = layer.inputs, layer.output
     plane = target.size_bytes // (images * channels)
     weights = np.zeros((group, channels, channels, 1, group), np.int8)
@@ -81,7 +81,7 @@ def _joined(layer: Move, images: int, channels: int, group: int) -> list[Layer]:
 
 
 def _parted(layer: Move, channels: int, group: int) -> list[Layer]:
-    """Planes of pixels: each by convolutions of its own."""
+    """Return layers that turn pixels into planes, with separate convolutions for each plane."""
     (source,), target = layer.inputs, layer.output
     plane, wide = target.size_bytes // channels, group * channels
     layers: list[Layer] = []
@@ -96,5 +96,5 @@ def _parted(layer: Move, channels: int, group: int) -> list[Layer]:
 
 
 def _stretches(count: int) -> list[tuple[int, int]]:
-    """First wide pixel and number of each stretch."""
+    """Return the first wide pixel and the length of each stretch."""
     return [(first, min(_WIDE, count - first)) for first in range(0, count, _WIDE)]

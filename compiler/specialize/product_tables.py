@@ -1,7 +1,7 @@
-"""A table after a product of matrices: what the product makes is looked up on its way, not brought from memory for it.
+"""A table after a product of matrices: the product looks up its results, which are not loaded again for the table.
 
-Attention has the scale of its scores there, and others an activation. A product leaves its results in memory, so a
-small tensor of which the next layer needs words in the scratchpad is better looked up there.
+In attention this table is the scale of the scores; elsewhere it is an activation. A product stores its results in
+memory. A small tensor that the next layer needs in the scratchpad is therefore still looked up there.
 """
 
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from tq_hw.isa.config import Config
 
 __all__ = ["join_product_tables"]
 
-#: Share of the scratchpad that a small tensor takes at most.
+#: Largest share of the scratchpad for a small tensor.
 _SMALL_SHARE = 8
 
 
 def join_product_tables(graph: Graph, config: Config) -> Graph:
-    """Return the graph without the tables that products of matrices take over."""
+    """Return the graph without the tables that products of matrices absorb."""
     layers: list[Layer] = []
     users = Users(graph, graph.layers)
     for layer in graph.layers:
@@ -38,7 +38,7 @@ def join_product_tables(graph: Graph, config: Config) -> Graph:
 
 
 def _stays(users: Users, value: Value, config: Config) -> bool:
-    """Whether the layer after it is likely to find a tensor in the scratchpad."""
+    """Whether a tensor is likely to be in the scratchpad for the layer that reads it."""
     reader = users.reader(value)
     if blocked_words(value, config) > config.scratchpad_words // _SMALL_SHARE:
         return False
@@ -46,7 +46,7 @@ def _stays(users: Users, value: Value, config: Config) -> bool:
 
 
 def _joined(users: Users, layers: Sequence[Layer], layer: Elementwise) -> tuple[int, MatMul] | None:
-    """The product before a layer with the layer's table, and where it stands; None where it cannot take it."""
+    """Return the product before a layer, with the layer's table, and its number; None if it cannot absorb the table."""
     table = table_alone(layer)
     source, made = layer.inputs[0], layer.output
     product = users.maker(source) if table is not None and len(layer.inputs) == 1 else None
@@ -57,7 +57,7 @@ def _joined(users: Users, layers: Sequence[Layer], layer: Elementwise) -> tuple[
     if output is source.root:
         output = made if output.shape == made.shape else replace(output, alias_of=made, zero_point=made.zero_point)
     elif output.alias_of is source.root and source.root.shape == made.shape:
-        # It lies in the bytes of another one.
+        # It is part of another value.
         output = replace(output, alias_of=made, zero_point=made.zero_point)
     else:
         return None

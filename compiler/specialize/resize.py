@@ -1,11 +1,11 @@
-"""RESIZE_BILINEAR on the array: output pixels at even distances see their neighbours under the same weights.
+"""RESIZE_BILINEAR on the array: output pixels at constant distances have the same weights.
 
-Along an axis the outputs fall into groups whose taps go on in even steps and share a fraction. A pair of groups, one of
-rows and one of columns, is a depthwise layer of up to 2x2 taps, its output every n-th pixel of the result.
-Fractions of few bits give weights that fit int8 and sum to a power of two: the division is a rounding shift.
+Along an axis, the outputs form groups whose taps have a constant step and a common fraction. A pair of groups, one of
+rows and one of columns, is a depthwise layer of up to 2x2 taps whose output is every n-th pixel of the result.
+Fractions of few bits give int8 weights that sum to a power of two, so the division is a rounding shift.
 
-Where a word holds many pixels of few channels, its bytes are the channels of one wide pixel instead: each makes a few
-output words, by a matrix that is the same for all words but those at the borders.
+If a word has many pixels of few channels, its bytes are the channels of one wide pixel instead. Each wide pixel gives a
+few output words, by a matrix that is the same for all words except those at the borders.
 """
 
 import itertools
@@ -25,9 +25,9 @@ __all__ = ["resize_on_array"]
 
 #: Bits of the fractions of a resize.
 _FRACTION_BITS = 10
-#: A result of more layers than this stays with the vector unit.
+#: A resize of more layers than this is computed by the vector unit.
 _LAYERS = 64
-#: Words are wide pixels where they hold at least this many pixels.
+#: Words of at least this many pixels are wide pixels.
 _WIDE_PIXELS = 8
 
 
@@ -45,7 +45,7 @@ class _Axis:
 
 
 def _axis(group: Group) -> _Axis | None:
-    """Weights of a group as small as they can be, or None where its two taps are not neighbours."""
+    """Return the smallest weights of a group, or None if its two taps are not neighbours."""
     fraction, bits = group.fraction, _FRACTION_BITS
     low, apart = group.low, group.high - group.low
     stride = group.low_step
@@ -65,7 +65,7 @@ def _axis(group: Group) -> _Axis | None:
 
 @dataclass(frozen=True)
 class _Span:
-    """Wide pixels [first, last) of a row; `matrix[output, tap, input]`: left neighbour, itself, right neighbour."""
+    """Wide pixels [first, last) of a row; the taps of `matrix[output, tap, input]`: left neighbour, itself, right."""
 
     first: int
     last: int
@@ -73,7 +73,7 @@ class _Span:
 
 
 def _spans(layer: Resize, config: Config) -> tuple[list[_Span], int] | None:
-    """Cut the wide pixels of a row into stretches of equal matrices; also return the weights' bits. None: of no use."""
+    """Cut the wide pixels of a row into stretches with one matrix; also return the weights' bits. None: not useful."""
     source, output = layer.inputs[0], layer.output
     _, _, width, c = source.shape
     pixels, scale = config.block // c, output.shape[2] // width
@@ -104,7 +104,7 @@ def _spans(layer: Resize, config: Config) -> tuple[list[_Span], int] | None:
 
 def _by_words(layer: Resize, rows: Sequence[_Axis | None], host: Value, place: Pitch,
               config: Config) -> list[Layer] | None:
-    """Convolutions over words as wide pixels, one for each group of rows and stretch of words."""
+    """Return convolutions over words as wide pixels, one for each group of rows and stretch of words."""
     made = _spans(layer, config)
     if made is None:
         return None
@@ -136,7 +136,7 @@ def _by_words(layer: Resize, rows: Sequence[_Axis | None], host: Value, place: P
 
 
 def resize_on_array(layer: Resize, config: Config) -> list[Layer] | None:
-    """Layers that make the same output, or None where the weights do not fit or the output has no place."""
+    """Return layers with the same output, or None if the weights do not fit or the output cannot be placed."""
     output = layer.output
     n, _, _, c = output.shape
     if layer.inputs[0].shape[:3] == (1, 1, 1):

@@ -1,9 +1,8 @@
-"""Which way SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION take: a row after the other, in pieces, or a row in each lane.
+"""The form of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION: row by row, in pieces, or a row in each lane.
 
-What is computed of a row's sum is a chain of about fifty micro-operations, each of which waits for the one before. A
-row after the other costs that wait for every row. With a row in each lane many rows share it, after a move that
-makes columns of rows, and one that makes rows again. Rows that are longer than the registers come in pieces,
-several times.
+The scalars of a row are a chain of about fifty micro-operations, each of which waits for the one before. Row by row,
+every row costs these waits. With a row in each lane, many rows share them; in exchange, one move makes columns of the
+rows, and another makes rows again. Rows longer than the registers are read in pieces, several times.
 """
 
 from dataclasses import replace
@@ -24,17 +23,17 @@ from tq_hw.sim.golden.softmax import ACCUMULATION_INTEGER_BITS
 
 __all__ = ["columns_of", "lies_across", "spread_rows"]
 
-#: Cycles of a move, per byte; of two moves, at least.
+#: Cycles per byte of a move, and least cycles of two moves.
 _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 0.45, 600
-#: Micro-operations for each element of a row: after the other; in columns.
+#: Micro-operations for each element: row by row, and in columns.
 _PASSES, _COLUMN_PASSES = 5, 7
-#: Share of the scratchpad that one word of each element of a row may take in columns.
+#: Largest share of the scratchpad for one word of each element of a row, in columns.
 _COLUMN_SHARE = 8
-#: Share of the scratchpad that is expected to be there for columns.
+#: Share of the scratchpad that is expected to be available for columns.
 _ROOM_SHARE = 6
-#: Bytes for which two transposes in the scratchpad pay, each with its weights.
+#: Least bytes for which two transposes in the scratchpad are worth their weights.
 _LEAST_BYTES = 512
-#: Beats of a row program's elements for which it pays to load a table of what they add to the sum.
+#: Least beats of a row program's elements for which a table of the sum's terms is worth its load.
 _TERM_BEATS = 1024
 
 
@@ -43,7 +42,7 @@ def _fits(layer: RowProgram, config: Config) -> bool:
 
 
 def _row_cycles(layer: RowProgram, config: Config) -> float:
-    """Estimate of the cycles of a row after the other."""
+    """Estimate the cycles row by row."""
     n, h, w, c = layer.output.shape
     code = scalars_of(parts_of(layer.program, layer.numbers))
     chain = len(code.uops) + code.body[1] * (code.repeats - 1)
@@ -52,7 +51,7 @@ def _row_cycles(layer: RowProgram, config: Config) -> float:
 
 
 def _column_cycles(layer: RowProgram, config: Config, turned: bool) -> float:
-    """Estimate of the cycles with a row in each lane, `turned`: as they come, without moves."""
+    """Estimate the cycles with a row in each lane; `turned`: rows already lie across, without moves."""
     n, h, w, c = layer.output.shape
     rows = n * h * w
     code = scalars_of(parts_of(layer.program, layer.numbers))
@@ -66,14 +65,14 @@ def _column_cycles(layer: RowProgram, config: Config, turned: bool) -> float:
 
 
 def lies_across(layer: RowProgram, config: Config, turned: bool = False) -> bool:
-    """Whether a program takes fewer cycles with a row in each lane, `turned`: if rows lie so without moves."""
+    """Whether a program is faster with a row in each lane; `turned`: rows already lie across, without moves."""
     dense = layer.inputs[0].dense and layer.output.dense
     fits = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
     return fits and _column_cycles(layer, config, turned) < _row_cycles(layer, config)
 
 
 def columns_of(layer: RowProgram, source: Value, output: Value, config: Config) -> Columns:
-    """Return the layer that does a program with a row in each lane; source and output are [1, elements, rows]."""
+    """Return the layer of a program with a row in each lane; source and output are [1, elements, rows]."""
     numbers, tables, (_, count, h, w) = layer.numbers, layer.tables, output.shape
     if layer.program == "softmax" and count * ceil_div(h * w, config.requantize_lanes) >= _TERM_BEATS:
         assert tables[0] is not None
@@ -83,7 +82,7 @@ def columns_of(layer: RowProgram, source: Value, output: Value, config: Config) 
 
 
 def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
-    """Make columns of rows, run, make rows again; in the scratchpad, if whole words of rows lie together."""
+    """Return layers that make columns of rows, run the program, and make rows again; with transposes if possible."""
     source, output = layer.inputs[0], layer.output
     n, h, w, c = output.shape
     image = (h, w) if n == 1 else (1, n * h * w)
@@ -109,5 +108,5 @@ def _spread(layer: Layer, config: Config) -> list[Layer]:
 
 
 def spread_rows(graph: Graph, config: Config) -> Graph:
-    """Return the graph with every program over rows in the form that suits its shape."""
+    """Return the graph with every program over rows in the fastest form."""
     return replace(graph, layers=tuple(new for layer in graph.layers for new in _spread(layer, config)))

@@ -1,16 +1,16 @@
-"""Rewrites of the layers that depend on the configuration: the same integers in fewer beats of the vector unit.
+"""Rewrites of layers that depend on the configuration: the same integers in fewer cycles.
 
-* A byte of each pixel times a constant of each channel is a convolution (`spread_products.py`).
-* A table in front of a folded convolution is looked up for the windows (`join_tables.py`).
-* A row of a patch whose neighbours begin where it ends is one long pixel (`patches.py`).
-* SOFTMAX over two channels depends on their difference alone: one table of 512 entries over dense bytes.
-* RESIZE_BILINEAR by fractions of few bits is a set of layers for the array.
-* An LSTM whose weights and state do not fit the scratchpad goes through memory, step by step.
-* A permutation of few planes and pixels is convolutions that pick bytes (`planes.py`).
-* A permutation of axes becomes one that can stay in the scratchpad (`transpose.py`).
-* An elementwise layer of few words does without tables (`tables.py`).
-* Elementwise layers of few words become one (`fuse.py`).
-* Tables of bytes share the entries of one table (`packed_tables.py`).
+* A byte of each pixel times a constant of each channel becomes a convolution (`spread_products.py`).
+* A table before a folded convolution is applied to the windows (`join_tables.py`).
+* A row of a patch without overlap becomes one long pixel (`patches.py`).
+* SOFTMAX over two channels depends only on their difference: one table of 512 entries over dense bytes.
+* RESIZE_BILINEAR by fractions of few bits becomes layers for the array (`resize.py`).
+* An LSTM whose weights and state do not fit the scratchpad works through memory, step by step (`lstm_steps.py`).
+* A permutation of few planes and pixels becomes convolutions that pick bytes (`planes.py`).
+* A permutation of axes becomes a transpose within the scratchpad (`transpose.py`).
+* An elementwise layer of few words uses no tables (`tables.py`).
+* Elementwise layers of few words are merged (`fuse.py`).
+* Byte tables share the entries of one table (`packed_tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
 
@@ -40,14 +40,14 @@ from tq_hw.sim.golden.softmax import softmax_of_table
 
 __all__ = ["specialize"]
 
-#: Words that constants of two kinds may leave free between them in the ring.
+#: Words that may be unused between constants of two kinds in the ring.
 _RING_WASTE_WORDS = 16
-#: An elementwise layer goes by dense bytes if that saves at least this many words, and two thirds of them.
+#: An elementwise layer works on dense bytes if that saves at least this many words, and two thirds of its words.
 _DENSE_WORDS = 2048
 
 
 def specialize(graph: Graph, config: Config) -> Graph:
-    """Return the graph with the rewrites that pay at `config`."""
+    """Return the graph with the rewrites that save cycles at `config`."""
     done: list[Layer] = []
     graph = spread_products(graph)
     graph = long_patches(join_tables(graph, config), config)
@@ -67,12 +67,12 @@ def _too_large(layer: Lstm, config: Config) -> bool:
 
 
 def _pairs(layer: Layer, config: Config) -> Layer:
-    """SOFTMAX over two channels: difference of the neighbours in a pair of lanes, then a table of all differences."""
+    """SOFTMAX over two channels: the difference of two neighbouring lanes, then a table of all differences."""
     if (not isinstance(layer, RowProgram) or layer.program != "softmax" or layer.output.shape[3] != 2
             or layer.numbers["output_bits"] != 8 or config.requantize_lanes % 2 or layer.tables[0] is None
             or not _dense_bytes(layer)):
         return layer
-    # Neighbour less own value, -255..255; the entry of -256 is never read.
+    # The neighbour less the lane's own value is -255..255; the entry of -256 is never read.
     differences = np.maximum(np.arange(-256, 256), -255)
     table: IntArray = softmax_of_table(np.stack([-differences, np.zeros_like(differences)], -1),
                                        layer.tables[0][-np.arange(256) % 256])[:, 0]

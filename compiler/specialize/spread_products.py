@@ -1,8 +1,8 @@
-"""A byte of each pixel times a constant of each channel: a convolution, where the array would only spread the byte.
+"""A byte of each pixel times a constant of each channel: a convolution, instead of a broadcast and a product.
 
-That is how layers normalize: the reciprocal root of a pixel's variance times gamma. Constants less their zero point
-take nine bits. So whoever makes the byte makes it two or three times, in channels that its words have anyway, and the
-weights of these add up to the constant.
+Normalizations have such products: the reciprocal root of a pixel's variance times gamma. A constant less its zero point
+has nine bits. The byte is therefore computed two or three times, in channels that its words have anyway, and the
+weights of these channels sum to the constant.
 """
 
 from collections import Counter
@@ -23,12 +23,12 @@ _INT8_MAX = 127
 
 @dataclass(frozen=True)
 class _Product:
-    """Which layers become which.
+    """A replacement of layers.
 
     Members
     -------
-    drop : number of the layer that spreads the byte
-    layers : what stands at a number instead
+    drop : number of the layer that broadcasts the byte, which is removed
+    layers : the new layers, by number
     """
 
     drop: int
@@ -36,7 +36,7 @@ class _Product:
 
 
 def _is_spread(layer: Layer) -> bool:
-    """Whether a layer gives one byte to all channels."""
+    """Whether a layer broadcasts one byte to all channels."""
     return (isinstance(layer, Mac) and layer.rounding == "shift" and not layer.depthwise
             and layer.weights.shape[1:] == (1, 1, 1) and bool((layer.weights == 1).all())
             and layer.inputs[0].shape[:3] == layer.output.shape[:3] and not layer.bias.any() and not layer.shift.any()
@@ -44,7 +44,7 @@ def _is_spread(layer: Layer) -> bool:
 
 
 def _factors(layer: Elementwise, position: int) -> IntArray | None:
-    """Constants of the channels, less their zero point, that a product takes at `position`; None if it is no such."""
+    """Return the constants per channel, less their zero point, at `position` of a product; None for other layers."""
     value, table = layer.inputs[position], layer.tables[position]
     if (layer.op != "MUL" or layer.uop.get("multiply") != Multiply.LOW_B or len(layer.rest) != 1 or value.data is None
             or table is None or value.data.size != value.size_bytes):
@@ -57,7 +57,7 @@ def _factors(layer: Elementwise, position: int) -> IntArray | None:
 
 
 def _split(factors: IntArray) -> IntArray:
-    """Weights [channel, part] of a byte each that add up to the factors."""
+    """Return int8 weights [channel, part] that sum to the factors."""
     parts = max(1, -(-int(np.abs(factors).max()) // _INT8_MAX))
     ends = factors[:, None] * np.arange(parts + 1) // parts
     return np.diff(ends, axis=1)
@@ -69,7 +69,7 @@ def _wider(value: Value, count: int, op: str) -> Value:
 
 def _makers(layers: Sequence[Layer], made: dict[Value, int], once: Counter[Value], value: Value,
             count: int, op: str) -> dict[int, Layer] | None:
-    """The layers that make a byte, so that they make it `count` times: a sum of the array, or a table after one."""
+    """Return the layers that compute a byte, changed to compute it `count` times: a sum of the array, or its table."""
     def alone(value: Value) -> bool:
         return (value in made and once[value] == 1 and value.alias_of is None and value.pitch is None
                 and value.shape[3] == 1)
@@ -124,12 +124,12 @@ def _product(layers: Sequence[Layer], number: int, made: dict[Value, int], once:
 
 
 def spread_products(graph: Graph) -> Graph:
-    """Return the graph in which products of a byte for all channels and constants are convolutions, where they can."""
+    """Return the graph with products of a broadcast byte and constants as convolutions, where possible."""
     layers: list[Layer] = list(graph.layers)
     made = {layer.output: number for number, layer in enumerate(layers)}
     once = Counter(value for layer in layers for value in layer.inputs)
     once.update(graph.outputs)
-    # Bytes that have another name are counted with it.
+    # Views count as uses of their root.
     named = [*graph.outputs, *(value for layer in layers for value in (*layer.inputs, layer.output))]
     once.update(value.root for value in named if value.root is not value)
     dropped = set()

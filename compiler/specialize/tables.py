@@ -1,6 +1,6 @@
-"""Which elementwise layers do without tables: those whose words fit a vector register, and are done before one loads.
+"""The choice of elementwise layers without tables: their words fit a vector register and are done before a table loads.
 
-A table loads while the array works on a layer before, if the vector unit has nothing else to do then.
+A table can load while the array works on an earlier layer, if the vector unit is idle then.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,14 +26,14 @@ def _cycles(layer: Elementwise, uops: Sequence[object], config: Config) -> int:
 
 
 def _gains(layer: Elementwise, slack: int, config: Config) -> bool:
-    """Whether a layer is faster without tables; `slack` is the time in which they may load beside other work."""
+    """Whether a layer is faster without tables; `slack`: the cycles in which tables can load during other work."""
     loaded = max(0, _TABLE_CYCLES * sum(table is not None for table in layer.tables) - slack)
     return bool(layer.plain) and _beats(layer, config) <= config.vector_register_words and _cycles(
         layer, layer.plain, config) < loaded + _cycles(layer, (layer.uop, *layer.rest), config)
 
 
 def without_tables(layers: Iterable[Layer], config: Config) -> list[Layer]:
-    """Return the layers, some of them by micro-operations alone."""
+    """Return the layers, some of them without tables."""
     done: list[Layer] = []
     slack = 0
     for layer in layers:

@@ -1,4 +1,4 @@
-"""Which copies permute the axes of a tensor in a way that the array and the vector unit can do in the scratchpad."""
+"""The choice of copies that permute axes and can be done in the scratchpad, by the array and the vector unit."""
 
 import itertools
 import math
@@ -9,13 +9,13 @@ from tq_hw.compiler.ir.strided import merged
 from tq_hw.isa.config import Config
 
 __all__ = ["as_transpose"]
-#: Bytes for which the weights pay.
+#: Least bytes for which loading the weights is worth it.
 _LEAST_BYTES = 2048
 
 
 def as_transpose(layer: Layer, config: Config, least_bytes: int = _LEAST_BYTES) -> Layer:
-    """Return a move of at least `least_bytes` as a transpose if `emit_transpose` can emit it; any other as it is."""
-    # A word is a square of GROUP bytes of GROUP pixels, and comes out of one row of accumulators.
+    """Return a move of at least `least_bytes` as a transpose if `emit_transpose` can emit it; others unchanged."""
+    # A word is GROUP bytes of GROUP pixels, from one row of accumulators.
     square = {config.block, config.cols, config.gemm_rows, config.word_bytes} == {GROUP ** 2}
     if not square or config.fold_steps < 2:
         return layer

@@ -1,8 +1,8 @@
-"""Attention whose scores lie across from the beginning, so that a row in each lane needs no transpose of them.
+"""Attention with transposed scores, so that a program with a row in each lane needs no transposes.
 
-`(Q K^T)^T` is `K Q^T`, and `(P V)^T` is `V^T P^T`. Where a program over rows, between two products of matrices, would
-work with a row in each lane, the first product gives its columns and the second one takes them. The matrices of the
-model, which are smaller, are turned instead: mostly by moves that are there anyway.
+`(Q K^T)^T` is `K Q^T`, and `(P V)^T` is `V^T P^T`. If a program over rows between two matrix products would work with a
+row in each lane, the first product computes its columns and the second product reads them. The smaller matrices of the
+model are transposed instead, mostly by moves that exist anyway.
 """
 
 from dataclasses import replace
@@ -26,7 +26,7 @@ def _is_plain(layer: Layer | None) -> bool:
 
 
 def _between(users: Users, program: RowProgram) -> tuple[MatMul, list[Elementwise]] | None:
-    """The product whose results a program works on, and the layers between that look at one element at a time."""
+    """Return the product whose results a program reads, and the elementwise layers between them; else None."""
     found: list[Elementwise] = []
     source = program.inputs[0]
     while True:
@@ -43,7 +43,7 @@ def _between(users: Users, program: RowProgram) -> tuple[MatMul, list[Elementwis
 
 
 def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Layer], list[Layer]] | None:
-    """Layers up to the second product, and those that do the same across; None where something else is between."""
+    """Return the layers up to the second product, and their transposed replacements; None if others are between."""
     before, after = _between(users, program), users.reader(program.output)
     if before is None or not isinstance(after, MatMul) or not _is_plain(after):
         return None
@@ -64,7 +64,7 @@ def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Lay
         return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root, pitch=place)
 
     made = turned_root(first.output)
-    # Moves next to each other overlap.
+    # Successive moves overlap.
     left, right, matrix = *(turn(value, first) for value in first.inputs), turn(after.inputs[1], after)
     layers: list[Layer] = [left, right, matrix]
     layers.append(replace(first, inputs=(right.output, left.output), output=matrices(made), pairs=tuple(
@@ -87,7 +87,7 @@ def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Lay
 
 def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
               across: tuple[int, int, int, int]) -> Value:
-    """A constant operand of each element, for elements that lie across."""
+    """Return an elementwise constant operand for transposed elements."""
     assert value.data is not None
     data = np.broadcast_to(value.data.reshape(value.shape), output.shape).reshape(shape)
     turned = np.ascontiguousarray(data.transpose(0, 3, 1, 2)).reshape(across)
@@ -95,7 +95,7 @@ def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
 
 
 def turn_scores(graph: Graph, config: Config) -> Graph:
-    """Return the graph with scores that lie across where that takes fewer cycles."""
+    """Return the graph with transposed scores where these take fewer cycles."""
     layers = list(graph.layers)
     for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:
         found = _scores(Users(graph, layers), program, config)
