@@ -1,7 +1,7 @@
-"""Which earlier operation of a unit touched what: the search that finds every token.
+"""The accesses of a unit's earlier operations, and the search that finds every token.
 
-Layers of many rectangles have tens of thousands of operations, but touch few different ranges: strips, the ring, rows
-of a tensor. Of each range only the last operation is kept, and within its newest buffer the last one for each box.
+Layers of many rectangles have tens of thousands of operations, but access few distinct ranges: strips, the ring, rows
+of a tensor. For each range only the last operation is kept, and within its newest buffer the last one for each box.
 """
 
 from dataclasses import dataclass, field
@@ -13,14 +13,14 @@ import numpy.typing as npt
 
 __all__ = ["Access", "History"]
 
-#: Ranges that are looked at one by one before all are.
+#: Ranges that are searched one by one before the whole table.
 _LATEST = 16
 
 
 class Access(NamedTuple):
-    """A range touched: `space` is "pad" (words) or a memory region's name (bytes).
+    """An accessed range: `space` is "pad" (words) or a memory region's name (bytes).
 
-    Two accesses of one `buffer` conflict when their boxes (rows, blocks) overlap; others when their ranges do.
+    Two accesses to one `buffer` conflict if their boxes (rows, blocks) overlap; other accesses if their ranges do.
     """
 
     space: str
@@ -36,12 +36,12 @@ Box = tuple[int, int, int, int]
 
 @dataclass(slots=True)
 class _Range:
-    """One range that was touched.
+    """One accessed range.
 
     Members
     -------
-    low, high, last : the range and the last operation that touched it
-    column : where the table has them
+    low, high, last : the range and its last operation
+    column : their column of the table
     buffer : its newest buffer
     before : the last operation in any other buffer
     boxes : in the newest buffer, the last operation for each box (rows, blocks), the latest at the end
@@ -73,14 +73,14 @@ class _Ranges:
     """The last accesses to each range of one space."""
 
     def __init__(self) -> None:
-        #: The range that was touched last is at the end.
+        #: In order of access, the latest at the end.
         self._ranges: dict[tuple[int, int], _Range] = {}
         self._columns: list[_Range] = []
         #: low, high, last of each range
         self._table: npt.NDArray[np.int64] = np.empty((3, 64), np.int64)
 
     def add(self, index: int, access: Access) -> None:
-        """Note an access of operation `index`; indices grow."""
+        """Record an access of operation `index`; indices ascend."""
         key = access.low, access.high
         found = self._ranges.pop(key, None)
         if found is None:
@@ -101,7 +101,7 @@ class _Ranges:
 
     def latest(self, access: Access, after: int) -> int:
         """Return the last operation above `after` that conflicts with `access`, else `after`."""
-        # What is waited for is most often among the latest.
+        # The operation is usually among the latest.
         for found in islice(reversed(self._ranges.values()), _LATEST):
             if found.last <= after:
                 return after
@@ -126,7 +126,7 @@ class History:
     _writes: dict[str, _Ranges] = field(default_factory=dict)
 
     def add(self, index: int, reads: tuple[Access, ...], writes: tuple[Access, ...]) -> None:
-        """Append operation `index`; indices grow."""
+        """Append operation `index`; indices ascend."""
         for kind, accesses in ((self._reads, reads), (self._writes, writes)):
             for access in accesses:
                 if access.low < access.high:

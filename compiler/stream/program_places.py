@@ -1,8 +1,8 @@
-"""Where programs stand in the micro-operation memory: over what is there already and most like them.
+"""Placement of programs in the micro-operation memory: each overwrites the most similar contents.
 
-Commands write what changes alone. Steps of an unrolled network have the same programs but for a few constants: a
-program that stands where the last step's stood is written in a few words, and nothing in the vector unit is in flight
-while it is written.
+Commands write only changed words. The steps of an unrolled network have the same programs except for a few constants.
+A program at the address of the previous step's program therefore takes only a few words. The vector unit must be idle
+while they are written.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,10 +24,10 @@ Array = npt.NDArray[np.int64]
 
 
 def _words_of(changed: int) -> int:
-    """Words of commands that write these registers of a micro-operation: spans, each after a header."""
+    """Return the command words that write these registers of a micro-operation: spans, each after a header."""
     registers = [number for number in range(UOP_WORDS) if changed >> number & 1]
     gaps = [second - first for first, second in zip(registers, registers[1:], strict=False)]
-    # One unchanged word between two changed ones is written again, as a header is no shorter.
+    # A single unchanged word between two changed ones is written again, because a header is as long.
     headers = bool(registers) + sum(gap > 2 for gap in gaps)
     return headers + len(registers) + sum(gap == 2 for gap in gaps)
 
@@ -42,9 +42,9 @@ class _Block:
 
     Members
     -------
-    first : where the emitter put the first of them
-    begin, end : number of the item that writes the first of them, of the last one that runs any
-    early : number of the item before which they had better be written, where there is room for them
+    first : the emitter's address of the first of them
+    begin, end : number of the item that writes the first of them, and of the last item that runs one
+    early : number of the item before which they should be written, if there is room for them
     """
 
     first: int
@@ -60,7 +60,7 @@ class _Block:
 
 
 class _Before:
-    """The operations up to an item, as far as writes may go back before them."""
+    """The operations up to an item that writes may be moved before."""
 
     def __init__(self) -> None:
         self._layer, self._sums, self._older = -1, -1, -1
@@ -68,7 +68,7 @@ class _Before:
         self._waited = -1
 
     def add(self, number: int, operation: Operation) -> None:
-        """Note one."""
+        """Record an operation."""
         if operation.unit is Unit.ARRAY and operation.wait.get(Unit.VECTOR):
             self._waited = operation.layer
         if operation.unit is not Unit.VECTOR or operation.fields.get("kind") == VectorKind.LOAD_TABLE:
@@ -80,10 +80,10 @@ class _Before:
             self._sums = number
 
     def place(self, operation: Operation) -> int:
-        """Return the number of an operation before which the micro-operations of this one may be written; or -1.
+        """Return the number of an operation before which the micro-operations of `operation` may be written, or -1.
 
-        It is the first one that takes sums of the array, of the last layer before this one for which the array waited
-        for the vector unit: there this one mostly waits. A layer that is such a one itself has its own.
+        It is the first operation that reads sums of the array in the last earlier layer for which the array waited for
+        the vector unit: there the vector unit usually waits. If the operation's own layer is such a layer, it is -1.
         """
         if operation.fields.get("use_acc") and operation.layer == self._waited:
             return -1
@@ -91,7 +91,7 @@ class _Before:
 
 
 def _blocks(stream: Stream) -> list[_Block] | None:
-    """Return the blocks in the order of the stream; None where an operation runs a part of two."""
+    """Return the blocks in the order of the stream; None if an operation runs parts of two blocks."""
     blocks: list[_Block] = []
     owners: list[_Block | None] = [None] * stream.config.uops
     together, before = False, _Before()
@@ -118,10 +118,10 @@ def _blocks(stream: Stream) -> list[_Block] | None:
 
 
 def write_words(words: Array, held: Array) -> Array:
-    """Return how many words of commands write micro-operations, by the first place that they may have.
+    """Return the number of command words that write micro-operations, by address of the first.
 
-    `words` are theirs, (micro-operations, UOP_WORDS), `held` those of the memory, (places, UOP_WORDS), -1 where nobody
-    has written.
+    `words` are those of the micro-operations, (micro-operations, UOP_WORDS); `held` those of the memory, (addresses,
+    UOP_WORDS), -1 where nothing was written.
     """
     changed = (words[:, None, :] != held[None, :, :]) @ _BITS
     rows = np.arange(len(words))[:, None]
@@ -132,7 +132,7 @@ def write_words(words: Array, held: Array) -> Array:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a block stands: its first place; which of its writes change what is there, and before which item."""
+    """The placement of a block: its address, which of its writes change the memory, the item they come before."""
 
     block: _Block
     first: int
@@ -141,7 +141,7 @@ class _Place:
 
 
 def _places(blocks: Sequence[_Block], count: int, *, early: bool) -> list[_Place] | None:
-    """Return the places of all blocks in the order in which they are written; None where one finds no room."""
+    """Return the placements of all blocks in the order of writing; None if a block has no room."""
     held: Array = np.full((count, UOP_WORDS), -1, np.int64)
     there: list[Mapping[str, int] | None] = [None] * count
     used_until: Array = np.full(count, -1, np.int64)
@@ -162,7 +162,7 @@ def _places(blocks: Sequence[_Block], count: int, *, early: bool) -> list[_Place
         cost = np.where(is_free, write_words(words, held), np.iinfo(np.int64).max)
         first = int(cost.argmin())
         span, values = slice(first, first + length), [write.values for write in block.writes]
-        # Fields that are left out are 0: one that stands there as such is written again, in no words.
+        # Absent fields are 0: a write that differs only in explicit zeros is repeated, and takes no words.
         changes = [one != other for one, other in zip(values, there[span], strict=True)]
         found.append(_Place(block, first, changes, before))
         held[span], there[span], used_until[span] = words, values, block.end
@@ -170,10 +170,10 @@ def _places(blocks: Sequence[_Block], count: int, *, early: bool) -> list[_Place
 
 
 def place_programs(stream: Stream) -> None:
-    """Move programs to where fewest words write them, and these to where the vector unit waits; what runs stays.
+    """Move programs to addresses with the fewest written words, and the writes to where the vector unit waits.
 
-    Programs that are in use at the same time stay apart. Where they find no room apart, as the memory is cut into
-    pieces, all stay where they are.
+    The operations stay in order. Programs in use at the same time do not overlap. If the fragmented memory has no room
+    for a program, nothing is moved.
     """
     blocks, count = _blocks(stream), stream.config.uops
     if blocks is None:
@@ -194,7 +194,7 @@ def place_programs(stream: Stream) -> None:
 
 
 def _move(user: Operation, by: int, codes: dict[int, Code]) -> None:
-    """Let an operation run its program `by` places further on; `codes` has what was made of each one's code."""
+    """Shift an operation's program by `by` addresses; `codes` collects the new code of each old one."""
     for name in ("first", "last", "body_first", "body_last"):
         user.fields[name] += by
     if isinstance(user.meaning, Streams | LookUp):

@@ -1,10 +1,11 @@
 """Operations in program order, the tokens between them, and the command words.
 
-Program order is a correct sequential order. Each operation names what it reads and writes; for every other
-unit, the latest earlier operation that conflicts must be done first: that operation posts one token, this one
-takes it. Units run in order, so one wait covers all earlier operations of the other unit, and as every wait
-points backward in program order the stream cannot deadlock by tokens. The array and the vector unit also
-share accumulator buffers in order; what a vector operation waits for must stand before its array operation.
+Program order is a correct sequential order. Each operation lists its reads and writes. For every other unit, the latest
+earlier operation that conflicts must be done first: that operation posts one token, and this one takes it.
+
+Units run in order, so one wait covers all earlier operations of the other unit. Every wait points backward in program
+order, so tokens cannot deadlock. The array and the vector unit also share accumulator buffers in order: whatever a
+vector operation waits for must come before its array operation.
 """
 
 from bisect import bisect_right
@@ -25,11 +26,11 @@ from tq_hw.model.errors import UnsupportedError
 __all__ = ["MOST_COMMANDS", "Access", "Commands", "FoldWrite", "Operation", "Stream", "UopWrite"]
 
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
-#: A unit holds at most 255 tokens of another one. Where this many may be there at once, a wait is for the latest
-#: operation, which covers those that follow, and the unit that posts them waits for the one that takes.
+#: A unit holds at most 255 tokens of another one. Where it could hold this many, it waits for the latest operation
+#: instead, which covers the following waits, and the posting unit waits for the taking unit.
 _MANY_TOKENS = 240
-#: Operations and writes of tables of a program: each stands for work on 256 bytes of memory at least, on average;
-#: Xception, whose weights come again and again at `n8`, takes more than 2^18.
+#: Most operations and table writes of a program, if each works on at least 256 bytes of memory on average. Xception,
+#: whose weights are loaded repeatedly at `n8`, has more than 2^18.
 MOST_COMMANDS = MOST_MEMORY_BYTES >> 8
 
 
@@ -43,8 +44,8 @@ class Operation:
     after : operations whose tokens it takes
     uops : micro-operations of a vector program
     folds : entries of the folding table that an operation of the array uses
-    meaning : what it is for; None: it moves bytes
-    takes : by vector register that the program finds something in, the operation of its layer that left it there
+    meaning : what it computes in the graph's terms; None: it moves bytes
+    takes : by vector register that the program reads first, the operation of its layer that wrote it
     """
 
     unit: Unit
@@ -99,9 +100,9 @@ class Stream:
 
     Members
     -------
-    names : what messages call each layer
-    items, by_unit : operations and writes of tables in program order; operations alone
-    work : operations that the compiler could make in the time that those with many tiles take beyond others
+    names : each layer's name in messages
+    items, by_unit : operations and table writes in program order; only operations, by unit
+    work : extra compile time of operations with many tiles, counted in operations
     """
 
     config: Config
@@ -111,18 +112,18 @@ class Stream:
     by_unit: dict[Unit, list[Operation]] = field(default_factory=lambda: {u: [] for u in _UNITS})
     _history: dict[Unit, History] = field(default_factory=lambda: {u: History() for u in _UNITS})
     _synced: dict[tuple[Unit, Unit], int] = field(default_factory=dict)
-    #: By unit that posts and unit that takes: the operations that take; for each that posts, what it knows to be done.
+    #: By posting and taking unit: the operations that take; for each posting operation, those it knows to be done.
     _takers: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _known: dict[tuple[Unit, Unit], list[int]] = field(default_factory=dict)
     _uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
     _folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
-    #: By layer and vector register, what wrote it last. What programs use, until a micro-operation is written.
+    #: By layer and vector register, its last writer. The uses of programs, until a micro-operation is written.
     _owners: dict[tuple[int, int], Operation] = field(default_factory=dict)
     _uses: dict[tuple[int, ...], Uses] = field(default_factory=dict)
 
     def add(self, unit: Unit, fields: Mapping[str, int], reads: tuple[Access, ...], writes: tuple[Access, ...],
             layer: int, meaning: Meaning | None = None) -> Operation:
-        """Append an operation and find what it must wait for."""
+        """Append an operation and find the operations that it must wait for."""
         if len(self.items) + self.work >= MOST_COMMANDS:
             raise UnsupportedError(f"{self.names[layer]} brings the model to more than {MOST_COMMANDS} commands; use a "
                                    "larger configuration or smaller tensors")
@@ -150,7 +151,7 @@ class Stream:
         return operation
 
     def _program(self, operation: Operation) -> None:
-        """Note the program of a vector operation, and what it finds in registers."""
+        """Record the program of a vector operation, and the writers of the registers that it reads first."""
         f = operation.fields
         operation.uops = tuple(self._uops[index] for index in range(f["first"], f["last"] + 1))
         key = f["first"], f["last"], f["body_first"], f["body_last"], register_span(f, self.config)
@@ -163,7 +164,7 @@ class Stream:
             self._owners[operation.layer, register] = operation
 
     def _tokens(self, poster: Unit, taker: Unit, index: int) -> int:
-        """Most tokens of `poster` that `taker` may hold when operation `index` of the one that posts is done."""
+        """Return the most tokens of `poster` that `taker` may hold when operation `index` of `poster` is done."""
         takers = self._takers.get((poster, taker), [])
         return len(takers) - bisect_right(takers, self._known[poster, taker][index])
 
@@ -192,7 +193,7 @@ class Stream:
         return [item for item in self.items if isinstance(item, Operation)]
 
     def assemble(self) -> Commands:
-        """Encode the stream; UnsupportedError if a value is too large for its field."""
+        """Encode the stream; raise UnsupportedError if a value is too large for its field."""
         assembler = Assembler(self.config)
         ends = [0]
         for item in self.items:

@@ -1,4 +1,4 @@
-"""What a program of the vector unit takes and gives with its results: streams, parameters, tables, registers."""
+"""Resources that a program of the vector unit reads and writes: streams, parameters, tables, registers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ Uop = Mapping[str, int]
 
 @dataclass(frozen=True)
 class Uses:
-    """What micro-operations of one operation touch.
+    """Resources of one operation's micro-operations.
 
     Members
     -------
@@ -22,9 +22,9 @@ class Uses:
     output, sums, reduces : whether it writes the output stream, reads accumulators, reduces
     parameters : which of bias, multiplier, shift it reads, by position
     tables : halves of the table
-    found, left : registers that are read before they are written; that are written
+    found, left : registers that are read before they are written; registers that are written
     vectors : first registers of whole vectors among those found
-    words : registers of which one word alone is written
+    words : registers of which only one word is written
     """
 
     streams: Mapping[str, bool]
@@ -40,7 +40,7 @@ class Uses:
 
 
 def uses(uops: Sequence[Uop], body: range, span: int) -> Uses:
-    """Work out what `uops` use; those numbered `body` are repeated. A vector fills `span` registers."""
+    """Return the uses of `uops`; those numbered `body` are repeated. A vector fills `span` registers."""
     streams: dict[str, bool] = {}
     parameters: set[int] = set()
     tables: set[int] = set()
@@ -92,7 +92,7 @@ def body_of(fields: Mapping[str, int]) -> range:
 
 
 def register_span(fields: Mapping[str, int], config: Config) -> int:
-    """Registers that a vector of an operation fills."""
+    """Return the number of registers that a vector of an operation fills."""
     beats = config.beats_per_acc_word if fields.get("use_acc") else config.beats_per_word
     slots = min(fields["chunk_slots"], fields["tile_slots"], fields["slots"])
     return max(1, ceil_div(slots * beats, config.vector_register_words))
