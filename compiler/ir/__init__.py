@@ -1,1 +1,1 @@
-"""The graph of layers with integer constants, and the geometry that all later stages share."""
+"""The graph of layers with integer constants, and the geometry for all later stages."""

@@ -1,4 +1,4 @@
-"""Elementwise layers in a row as one: what is between them stays in vector registers."""
+"""Merged successive elementwise layers, with intermediate results in vector registers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,8 +15,8 @@ class ChainPart:
 
     Members
     -------
-    a, b : inputs of the layer that are streams A and B, None: there is none
-    uops : the last one of a layer's last part writes the output
+    a, b : inputs of the layer that are streams A and B, None for no stream
+    uops : micro-operations; the last one of a layer's last part writes the output
     """
 
     a: int | None
@@ -26,11 +26,11 @@ class ChainPart:
 
 @dataclass(frozen=True, eq=False)
 class Chain(Layer):
-    """Micro-operations over inputs of the output's shape, whose words a vector register holds.
+    """Micro-operations over inputs of the output's shape, whose words fit in a vector register.
 
     Members
     -------
-    parts : one after the other; each finds in registers what those before it left there
+    parts : parts in order; each reads registers that the parts before it wrote
     tables : contents of tables 1 and 2, or None
     """
 

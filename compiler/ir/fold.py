@@ -1,4 +1,4 @@
-"""How the rows of a kernel are folded into steps of the array."""
+"""The folding of a kernel's rows into steps of the array."""
 
 from dataclasses import dataclass
 
@@ -25,7 +25,7 @@ class FoldPlan:
     Members
     -------
     pieces : words per window row
-    columns : neighbouring output columns that share a window; each has weights of its own
+    columns : neighbouring output columns that share a window; each has its own weights
     """
 
     pieces: int

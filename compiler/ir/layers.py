@@ -1,7 +1,7 @@
-"""The layers that the accelerator knows, after legalization: frozen records with all constants as integers.
+"""The accelerator's layers, after legalization: frozen records with all constants as integers.
 
-Here are those that read their inputs from the scratchpad as the layer before left them there; `staged` has those that
-fetch them from memory in an order of their own.
+The layers here read their inputs from the scratchpad in the layout that the previous layer wrote; those in `staged`
+load them from memory in their own order.
 """
 
 from dataclasses import dataclass, field
@@ -14,13 +14,13 @@ from tq_hw.model.graph import Tensor
 
 __all__ = ["Elementwise", "GROUP", "Graph", "Layer", "Mac", "MaxPool", "Pad", "RowProgram", "Steps", "Wide"]
 
-#: Bytes of one pixel, and pixels, that the array puts into one word.
+#: The array combines this many bytes of this many pixels into one word.
 GROUP = 4
 
 
 @dataclass(frozen=True, eq=False)
 class Layer:
-    """What every layer has: the operator it came from, its input and output values."""
+    """Members of every layer: its operator, its input and output values."""
 
     index: int
     op: str
@@ -29,7 +29,7 @@ class Layer:
 
     @property
     def macs(self) -> int:
-        """Multiply-accumulates of the model that the layer does."""
+        """Multiply-accumulates of the model in this layer."""
         return 0
 
 
@@ -39,10 +39,10 @@ class Wide:
 
     Members
     -------
-    high, low : 31 and `low_bits` bits
+    high, low : words of 31 and `low_bits` bits
     low_bits : 29
-    left_shift, right_shift : of the accumulator, of the result; the same for all channels
-    limit : accumulators are clamped to this magnitude before they are shifted left, None if that is not necessary
+    left_shift, right_shift : shifts of the accumulator and of the result, the same for all channels
+    limit : magnitude to which accumulators are clamped before the left shift, None if not necessary
     """
 
     high: IntArray
@@ -55,14 +55,14 @@ class Wide:
 
 @dataclass(frozen=True, eq=False)
 class Steps:
-    """A product of one word that gives a result or one more, and the accumulators at which the results begin.
+    """A product of one word that gives a result or one more, and the thresholds of the results.
 
     Members
     -------
-    multiplier, left_shift, right_shift : truncated product of the accumulator shifted left, rounded half up; 1 is added
-        if `right_shift` is 0
-    limit : accumulators are clamped to this magnitude before they are shifted left, None if that is not necessary
-    table : by the low 8 bits of a result the least accumulator that gives it
+    multiplier, left_shift, right_shift : the accumulator, shifted left, times the multiplier, truncated, then shifted
+        right and rounded half up; 1 is added if `right_shift` is 0
+    limit : magnitude to which accumulators are clamped before the left shift, None if not necessary
+    table : by the low 8 bits of a result, the least accumulator that gives it
     """
 
     multiplier: int
@@ -84,7 +84,7 @@ class Mac(Layer):
     multiplier, shift : per output channel (TFLite's signed exponent)
     rounding : "tflite": doubling high multiply, then shift; "divide": truncated product, then half up (exact
         division by a constant); "shift": no product, shift half away from zero; "steps": by `steps`; "wide": by `wide`
-    pad_value : what taps outside the image read
+    pad_value : the value of taps outside the image
     """
 
     depthwise: bool
@@ -125,7 +125,7 @@ class Mac(Layer):
 
     @property
     def dense_macs(self) -> int:
-        """Multiply-accumulates by all weights, those too that the array takes for the shape of the matrix alone."""
+        """Multiply-accumulates by all weights, including those that only complete the matrix."""
         return self._pixels * self.weights.size
 
     @property
@@ -144,8 +144,8 @@ class Elementwise(Layer):
     -------
     uop : fields of the first micro-operation
     tables : contents of tables 1 and 2 (256 int32 each) or None
-    rest : the micro-operations after it; the last one of all writes the output
-    plain : micro-operations that give the same without tables; none if there are no such
+    rest : the micro-operations after it; the last one writes the output
+    plain : equivalent micro-operations without tables; empty if there are none
     """
 
     uop: dict[str, int]
@@ -155,7 +155,7 @@ class Elementwise(Layer):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is the micro-operations without tables that it has."""
+        """Whether the layer uses its micro-operations without tables."""
         return bool(self.plain) and self.uop is self.plain[0]
 
 
@@ -176,7 +176,7 @@ class RowProgram(Layer):
 
     Members
     -------
-    program : "softmax", "log_softmax" or "l2_normalization", see compiler.row_programs
+    program : "softmax", "log_softmax" or "l2_normalization", see compiler.programs.rows
     numbers : the program's constants
     tables : contents of tables 1 and 2, by the low 8 bits of an element less the row's maximum
     """
@@ -196,10 +196,10 @@ class Pad(Layer):
 
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """All layers in order, with the values that are the model's inputs and outputs (in its order).
+    """All layers in order, with the values of the model's inputs and outputs (in its order).
 
-    `edges[tensor]` is the integer tensor that the host makes of float32 model input `tensor`, or from which it makes
-    float32 model output `tensor`.
+    `edges[tensor]` is the integer tensor to which the host quantizes float32 model input `tensor`, or from which it
+    dequantizes float32 model output `tensor`.
     """
 
     layers: tuple[Layer, ...]

@@ -1,4 +1,4 @@
-"""The layer of an LSTM: its gates, and what one step computes."""
+"""The layer of an LSTM: its gates, its constants, and its buffers."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ TANH_FRACTION = 13
 
 @dataclass(frozen=True, eq=False)
 class Gate:
-    """Two products that are rescaled to Q3.12 and added.
+    """A gate: two products, rescaled to Q3.12 and added.
 
     Members
     -------
@@ -41,7 +41,7 @@ class Lstm(Staged):
 
     Members
     -------
-    steps, batch, time_major : of the sequence, [batch, steps, inputs] or [steps, batch, inputs]
+    steps, batch, time_major : shape of the sequence, [batch, steps, inputs] or [steps, batch, inputs]
     gates : input, forget, output and cell gate
     cell_scale_log2, cell_clip : the cell state's scale, and its largest magnitude or None
     hidden : multiplier, shift and zero point of the hidden state
@@ -59,7 +59,7 @@ class Lstm(Staged):
 
     @property
     def cells(self) -> int:
-        """Cells, and elements of a hidden state."""
+        """Number of cells, and of elements of a hidden state."""
         return int(self.gates[0].recurrent_weights.shape[0])
 
     @property
@@ -68,23 +68,23 @@ class Lstm(Staged):
         return self.steps * self.batch * sum(g.input_weights.size + g.recurrent_weights.size for g in self.gates)
 
     def gates_activate(self, config: Config) -> bool:
-        """Whether the vector unit's activations serve for the gates."""
+        """Whether activation lanes compute the activations of the gates."""
         return config.activation_lanes > 0 and not self.interpolated
 
     def cells_activate(self, config: Config) -> bool:
-        """Whether they serve for the cells, too: arguments of a tanh have 13 fraction bits there."""
+        """Whether they compute those of the cells, too: the lanes' tanh takes arguments with 13 fraction bits."""
         return self.gates_activate(config) and self.cell_scale_log2 >= -TANH_FRACTION
 
     def width(self, config: Config) -> int:
-        """Cells of a block: as many in each, as the array waits for the weights' rows."""
+        """Cells of a block, the same for all blocks, because the array waits for the weights' rows."""
         return ceil_div(self.cells, ceil_div(self.cells, config.block))
 
     def weight_rows(self, config: Config) -> int:
-        """Rows of recurrent weights that the array takes in a step."""
+        """Rows of recurrent weights of an array step."""
         return self.width(config) if config.slices == 1 else config.gemm_rows
 
     def buffers(self, config: Config) -> dict[str, int]:
-        """Return the scratchpad words of everything that stays there during all steps, by name."""
+        """Return the scratchpad words of the buffers that persist during all steps, by name."""
         blocks = ceil_div(self.cells, config.block)
         wide = ceil_div(2 * config.block, config.word_bytes)
         rows = config.slices * self.weight_rows(config)
@@ -99,10 +99,10 @@ class Lstm(Staged):
             **({} if self.gates_activate(config) else {"codes": gates + 1, "sums": 4 * vector})}
 
     def minimum_words(self, config: Config) -> int:
-        """All buffers."""
+        """Words of all buffers."""
         return sum(self.buffers(config).values())
 
     def constant_words(self, config: Config) -> int:
-        """Words that the ring holds at once: input weights and parameters of a block of cells."""
+        """Words in the ring at a time: input weights and parameters of a block of cells."""
         depth = self.gates[0].input_weights.shape[1]
         return ceil_div(depth, config.block) * config.slices * config.gemm_rows + config.param_words

@@ -1,8 +1,8 @@
-"""What an operation is for, in the words of the graph: which elements of which tensors it takes and gives.
+"""The meaning of an operation in the graph's terms: the elements of the tensors that it reads and writes.
 
-Emitters say so with the fields of every operation that computes; `verify` holds it against what the fields make the
-hardware touch. Nothing here knows an address. An operation without a meaning moves bytes: what it does with them
-follows from its fields alone.
+Emitters give a meaning to every operation that computes. `verify` compares it with the accesses that the operation's
+fields cause in the hardware. A meaning has no addresses. An operation without a meaning moves bytes; its effect follows
+from its fields.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ __all__ = ["Code", "LookUp", "Meaning", "Part", "Scratch", "Streams", "Sums", "T
 
 @dataclass(frozen=True, eq=False)
 class Code:
-    """A program of micro-operations and where it begins."""
+    """A program of micro-operations and its first address."""
 
     first: int
     uops: tuple[Mapping[str, int], ...]
@@ -30,7 +30,7 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Scratch:
-    """Bytes that a layer makes for itself and keeps in the scratchpad for a while, elements of `type`."""
+    """Intermediate bytes of a layer in the scratchpad, elements of `type`."""
 
     name: str
     size_bytes: int
@@ -39,19 +39,19 @@ class Scratch:
 
 @dataclass(frozen=True)
 class Walk:
-    """Slots walk over the dense bytes of a tensor, of scratch or of constants.
+    """A walk of slots over the dense bytes of a tensor, of scratch or of constants.
 
-    The byte of a slot's first element is `start + at`, and for each pass of a loop (blocks, rows, columns of slots,
-    repeats) as many bytes more. Elements end with their run.
+    The first element of the first slot is at byte `start + at`; each loop (blocks, rows, columns of slots, repeats) has
+    a distance in bytes. The elements of a slot end with their run.
 
     Members
     -------
-    start, run : first byte and bytes of the run that the first slot is in (a run: channels of a pixel, a flat tensor)
+    start, run : first byte and bytes of the first slot's run (a run: channels of a pixel, a flat tensor)
     at : the first slot's first byte in it
-    cols : slots that count as a row here, 0: as many as the operation says; `first` slots are before the first one
-    span : bytes of a slot that mean something, 0: all
-    made : they are those that the layer itself makes, not those that it finds
-    type : of the elements, as the vector unit's `a_type`
+    cols : slots that count as a row here, 0: those of the operation; `first` slots are before the first one
+    span : bytes of a slot that have a meaning, 0: all
+    made : whether they are bytes that the layer itself writes, not its inputs
+    type : type of the elements, as the vector unit's `a_type`
     """
 
     of: "Value | Scratch | bytes"
@@ -71,14 +71,14 @@ class Walk:
 
 
 def pixels(value: Value, at: tuple[int, int, int], block: int, stride: tuple[int, int] = (1, 1)) -> Walk:
-    """Pixels from (row over all images, block of `block` channels, column) `at` on; slots are `stride` pixels apart."""
+    """Walk over pixels from `at` (row over all images, block of `block` channels, column) on, `stride` pixels apart."""
     _, _, w, c = value.shape
     return Walk(value, c, (at[0] * w + at[2]) * c, at[1] * block, block, stride[0] * w * c, stride[1] * c)
 
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """What a run of accumulator buffers holds: `parts` operations of the array add up to it."""
+    """The contents of a run of accumulator buffers, accumulated by `parts` operations of the array."""
 
     parts: int = 1
 
@@ -89,12 +89,12 @@ class Tile(Sums):
 
     Members
     -------
-    rows, cols : first output row and column, and how many
-    image : of the batch
+    rows, cols : first output row and column, and their counts
+    image : index in the batch
     col_step : output columns from slot to slot
     blocks : output blocks of `cols` channels
-    phases : more than 1: the blocks of the operations are neighbouring columns instead, of one output block
-    results : what is made of them, if that is not the layer's output with an element of one byte for each sum
+    phases : if more than 1, the blocks of the operations are neighbouring columns of one output block
+    results : the results, if they are not the layer's output with one byte for each sum
     """
 
     layer: Mac = field(kw_only=True)
@@ -121,13 +121,13 @@ def tile_pixels(tile: Tile, config: Config, block: int = 0) -> Walk:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """An operation of the array on a tile: all of the kernel, or the taps and input blocks named here.
+    """An operation of the array on a tile: the whole kernel, or the given taps and input blocks.
 
     Members
     -------
     weights : [blocks of the tile, or 1 for all of them; ...; array row; column]
-    fold, window : how windows are folded, and the tile's first column after those whose windows begin at it
-    diagonal : each output block sees the input block of its own channels alone
+    fold, window : folding of windows, and the tile's first column relative to the one its window begins at
+    diagonal : whether each output block reads only the input block of its own channels
     """
 
     tile: Tile
@@ -142,15 +142,15 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """An operation of the array on rows that are no image.
+    """An operation of the array on rows that are not an image.
 
     Members
     -------
-    sums, part : what it adds to, and as which part
-    x : rows (slots are columns of rows, input blocks blocks), or a byte that all of them are
-    weights : bytes as the array takes them; columns of a matrix (a row is `row` bytes, an output block `block`), or a
-        byte that all of them are
-    depth : rows of the matrix in these input blocks; after them weights are 0
+    sums, part : the sums that it adds to, and the number of its part
+    x : rows (slots are columns of rows, input blocks blocks), or one byte for all of them
+    weights : bytes in the array's layout; columns of a matrix (a row is `row` bytes, an output block `block`); or one
+        byte for all of them
+    depth : rows of the matrix in these input blocks; weights after them are 0
     """
 
     sums: Sums
@@ -166,11 +166,11 @@ class Streams:
 
     Members
     -------
-    sums, block : what is in the accumulators, and which block of it the operation begins with
+    sums, block : contents of the accumulators, and the block that the operation begins with
     parameters : parameter block of each output block, or one for all
     tables : contents of the tables, if they are not the layer's
-    body : first of the repeated micro-operations, and how many they are
-    repeats : how often they come, if they take no stream
+    body : first of the repeated micro-operations, and their count
+    repeats : number of repetitions, if they read no stream
     """
 
     code: Code
@@ -187,7 +187,7 @@ class Streams:
 
 @dataclass(frozen=True, eq=False)
 class LookUp:
-    """Windows of a layer's input go through its table, each byte where it is."""
+    """A look-up of a layer's windows in its table, byte by byte, in place."""
 
     code: Code
     layer: Mac

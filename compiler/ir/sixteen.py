@@ -1,4 +1,4 @@
-"""Layers on activations of int16, which are two planes of bytes: x is `256 * high + low + 128`."""
+"""Layers on int16 activations, which are two byte planes: x is `256 * high + low + 128`."""
 
 from dataclasses import dataclass
 
@@ -13,17 +13,17 @@ __all__ = ["PlaneMac"]
 
 @dataclass(frozen=True, eq=False)
 class PlaneMac(Staged):
-    """Multiply-accumulate over windows of both planes, and one rescaling of 256 times the first sums plus the others.
+    """Multiply-accumulate over windows of both planes; 256 times the high sums plus the low sums are rescaled.
 
     Members
     -------
-    high, low : the same windows over either plane; their biases together are the operator's and 128 times the sums of
-        the weights, their outputs have no bytes
+    high, low : the same windows over each plane; their biases sum to the operator's plus 128 times the sums of weights;
+        their outputs have no bytes
     multiplier, shift : per output channel
-    rounding : "wide": sums of 40 bits, `multiply_wide`; "once": the same of sums that have 32, by multipliers reduced
-        already and to the right; "tflite": sums that wrap at 32 bits, rounded twice; "double": sums of 32 bits,
-        multipliers of which `low_words` are 29 bits more, all shifted alike
-    most_high : with "double", sums of the high plane are kept within it where the whole would leave int32
+    rounding : "wide": sums of 40 bits, `multiply_wide`; "once": the same for sums of 32 bits, with reduced multipliers
+        and right shifts; "tflite": sums that wrap at 32 bits, rounded twice; "double": sums of 32 bits, multipliers
+        with 29 more bits in `low_words`, one shift for all channels
+    most_high : with "double", the clamp of the high plane's sums if the whole sum would exceed int32
     act_min, act_max : of the int16 output
     """
 
@@ -39,11 +39,11 @@ class PlaneMac(Staged):
 
     @property
     def macs(self) -> int:
-        """Useful multiply-accumulates: those of the operator."""
+        """Multiply-accumulates of the operator."""
         return self.high.macs
 
     def minimum_words(self, config: Config) -> int:
-        """One output pixel of one word of channels: what it sees of both planes, sums, results."""
+        """Words for one output pixel of one word of channels: its windows of both planes, sums, results."""
         return self.strip_words(config, 1, 1, 1)
 
     def strip_words(self, config: Config, rows: int, cols: int, blocks: int) -> int:

@@ -1,4 +1,4 @@
-"""Layers that fetch their inputs from memory in an order of their own, and leave their outputs there."""
+"""Layers that load their inputs from memory in their own order, and store their outputs there."""
 
 from dataclasses import dataclass
 
@@ -12,10 +12,10 @@ __all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "R
 
 @dataclass(frozen=True, eq=False)
 class Staged(Layer):
-    """A layer from system memory to system memory that divides the scratchpad words it gets by itself."""
+    """A layer from system memory to system memory that allocates its scratchpad words itself."""
 
     def minimum_words(self, config: Config) -> int:
-        """Fewest scratchpad words that it can work with."""
+        """Fewest scratchpad words that the layer needs."""
         return 64
 
 
@@ -45,9 +45,9 @@ class Move(Staged):
 
 @dataclass(frozen=True, eq=False)
 class Transpose(Move):
-    """A copy of a whole tensor that permutes its axes, so that other bytes than the channels share a word.
+    """A copy of a whole tensor that permutes its axes, so that bytes of another axis than the channels share a word.
 
-    From scratchpad to scratchpad if both tensors are there, else a move.
+    It works within the scratchpad if both tensors are there, else as a move.
 
     Members
     -------
@@ -59,7 +59,7 @@ class Transpose(Move):
 
 @dataclass(frozen=True, eq=False)
 class Flat(Staged):
-    """Micro-operations over dense elements of any size, without regard to channels.
+    """Micro-operations over dense elements of any size, independent of channels.
 
     The first input has `rows` times as many elements as the output; the body runs once for each row.
 
@@ -67,9 +67,9 @@ class Flat(Staged):
     -------
     count : elements of the output
     types : element type of each input, as the vector unit's `a_type`: 0 int8, 1 int16, 2 int32, 3 uint8
-    out_type : the output's, coded alike
+    out_type : element type of the output, in the same code
     before, body, after : micro-operations
-    images : how often all of this is done, with inputs and outputs that follow each other
+    images : number of repetitions of all this, with consecutive inputs and outputs
     """
 
     count: int
@@ -83,14 +83,14 @@ class Flat(Staged):
     images: int = 1
 
     def minimum_words(self, config: Config) -> int:
-        """One row of one word of channels, and what goes with it."""
+        """Words for one row of one word of channels, and for its other inputs and output."""
         sizes = [ELEMENT_BYTES[code] for code in (*self.types, self.out_type)]
         return sum(ceil_div(size * config.block, config.word_bytes) for size in sizes)
 
 
 @dataclass(frozen=True, eq=False)
 class LongRows(Staged):
-    """A program over the channels of each pixel, of which there are more than registers hold; as `RowProgram`."""
+    """A program over the channels of each pixel, which do not fit in registers; otherwise like `RowProgram`."""
 
     program: str
     numbers: dict[str, int]
@@ -99,9 +99,9 @@ class LongRows(Staged):
 
 @dataclass(frozen=True, eq=False)
 class Columns(Staged):
-    """A program over rows that lie across: [1, elements of a row, rows in two dimensions]; as `RowProgram`.
+    """A program over transposed rows: [1, elements of a row, rows in two dimensions]; otherwise like `RowProgram`.
 
-    From scratchpad to scratchpad if both tensors are there.
+    It works within the scratchpad if both tensors are there.
     """
 
     program: str
@@ -109,16 +109,16 @@ class Columns(Staged):
     tables: tuple[IntArray | None, IntArray | None] = (None, None)
 
     def minimum_words(self, config: Config) -> int:
-        """One word of every element."""
+        """Words for one word of every element."""
         return self.output.shape[1]
 
 
 @dataclass(frozen=True, eq=False)
 class OneHot(Staged):
-    """For each int32 index of the input a row of the output, [1, indices, 1, row bytes]: 1 at the index, else 0."""
+    """For each int32 index of the input, a one-hot row of the output, [1, indices, 1, row bytes]."""
 
     def minimum_words(self, config: Config) -> int:
-        """One index, one word of a row."""
+        """Words for one index and one word of a row."""
         wide = ceil_div(4 * config.block, config.word_bytes)
         return wide + 1
 
@@ -136,7 +136,7 @@ class Resize(Staged):
     cols: tuple[tuple[int, int, int], ...]
 
     def minimum_words(self, config: Config) -> int:
-        """One output pixel: four input pixels, two int32 between, one result."""
+        """Words for one output pixel: four input pixels, two int32 intermediates, one result."""
         return 16 + 2 * ceil_div(4 * config.block, config.word_bytes)
 
 
@@ -148,16 +148,16 @@ class MatMul(Staged):
 
     Members
     -------
-    pairs : for each matrix of the output, the matrix of either input
+    pairs : for each matrix of the output, the matrices of both inputs
     zero_points : of both inputs
-    multiplier, shift, zero_point : from the sum of products, less the zero points, to the output
-    bias : int32 of each column, or None
-    wide : the output is int16 and saturates
-    raw : the output is the sums themselves, int32
-    saturates : the result is saturated to int16 before the third input is added, too
-    rounding, steps : as of a `Mac`
-    table : by which results are looked up, None: they are the output
-    is_useful : the products are the model's; those that look up rows of a table are not
+    multiplier, shift, zero_point : rescaling of the sum of products, less the zero points, to the output
+    bias : int32 for each column, or None
+    wide : whether the output is int16 and saturates
+    raw : whether the output is the int32 sums themselves
+    saturates : whether the result is also saturated to int16 before the third input is added
+    rounding, steps : those of a `Mac`
+    table : table in which results are looked up; None: they are the output
+    is_useful : whether the products are the model's; those that look up rows of a table are not
     """
 
     pairs: tuple[tuple[int, int], ...]
@@ -196,7 +196,7 @@ class MatMul(Staged):
         return self.inputs[0].shape[2]
 
     def minimum_words(self, config: Config) -> int:
-        """One row, of the whole depth or of a block at a time; zero points, one row of results."""
+        """Words for one row (of the whole depth, or a block at a time), zero points, one row of results."""
         blocks = ceil_div(self.inputs[0].shape[3], config.block)
         block_words = config.slices * config.gemm_rows
         out_words = ceil_div(self.inputs[1].shape[3], config.block) * (1, 6, 6)[self.out_type]

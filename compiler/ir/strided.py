@@ -1,8 +1,7 @@
-"""Strided copies found by numpy: views of dense bytes, as offsets and strides of moves.
+"""Strided copies from numpy: views of dense bytes give the offsets and strides of moves.
 
-A tensor is seen as an array of bytes with one axis more than it has (the bytes of an element), whose memory is never
-touched. Whatever numpy can write as a view of it (slices, permutations, splits of an axis, repeats) is a copy of
-constant strides.
+A tensor is represented by an array of bytes with an additional axis (the bytes of an element), whose memory is never
+accessed. Every numpy view of it (slices, permutations, splits of an axis, repeats) is a copy with constant strides.
 """
 
 import itertools
@@ -23,7 +22,7 @@ Dim = tuple[int, int, int]
 
 
 def blank(shape: Sequence[int], dtype: str) -> ByteView:
-    """Return the bytes of a dense tensor as an array to make views of; it takes no memory and has no contents."""
+    """Return the bytes of a dense tensor as an array, a base of views without memory and contents."""
     dims = (*shape, np.dtype(dtype).itemsize)
     steps = [math.prod(dims[axis + 1:]) for axis in range(len(dims))]
     return as_strided(np.empty(1, np.int8), dims, steps)
@@ -42,9 +41,9 @@ def copy_between(source: int, source_view: ByteView, source_base: ByteView, targ
 
 
 def merged(dims: Iterable[Dim]) -> list[Dim]:
-    """Loops (count, source stride, target stride) without those of count 1, joined where two walk on in one stride.
+    """Return loops (count, source stride, target stride) without those of count 1, merged where two have one stride.
 
-    The outermost one in the target is the first.
+    The outermost loop of the target is first.
     """
     left = sorted((d for d in dims if d[0] > 1), key=lambda d: (-abs(d[2]), -abs(d[1])))
     joined = True

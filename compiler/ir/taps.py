@@ -1,4 +1,4 @@
-"""Taps of a linear interpolation along one axis, grouped so that one operation does many of them."""
+"""Taps of a linear interpolation along one axis, in groups that one operation computes."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Tap = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Group:
-    """Outputs first, first + step, ...: count of them, with taps that go on in even steps and share a fraction."""
+    """`count` outputs first, first + step, ..., with taps at a constant step and a common fraction."""
 
     first: int
     step: int
@@ -26,7 +26,7 @@ class Group:
 
 @lru_cache(maxsize=64)
 def groups(taps: tuple[Tap, ...]) -> tuple[Group, ...]:
-    """Cut taps (low, high, fraction) into few groups."""
+    """Split taps (low, high, fraction) into few groups."""
     best: tuple[Group, ...] = ()
     for period in range(1, min(_PERIODS, len(taps)) + 1):
         found = tuple(group for first in range(period) for group in _runs(taps, first, period))

@@ -1,7 +1,7 @@
-"""Activation tensors after legalization, always seen as NHWC.
+"""Activation tensors after legalization, always as NHWC.
 
-A `Value` lives in system memory (dense), in the scratchpad (blocked), or both; which one is the plan's business.
-`alias_of` makes two values share their dense bytes (RESHAPE, flat copies).
+A `Value` is in system memory (dense), in the scratchpad (blocked), or both; the plan decides. `alias_of` makes two
+values share their dense bytes (RESHAPE, flat copies).
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ ELEMENT_BYTES = (1, 2, 4, 1)
 
 @dataclass(frozen=True)
 class Pitch:
-    """Where a tensor lies inside another one's dense bytes: offset of its first byte, distances of rows and pixels."""
+    """The place of a tensor inside another's dense bytes: offset of its first byte, strides of rows and pixels."""
 
     offset_bytes: int
     row_bytes: int
@@ -32,16 +32,16 @@ class Pitch:
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """One activation tensor of int8 (or uint8 at an edge), seen as NHWC.
+    """One activation tensor of int8 (or uint8 at an edge), as NHWC.
 
     Members
     -------
     tensor : index in the model's subgraph
-    flip : the bytes in system memory are the accelerator's with bit 7 inverted (uint8 edges)
-    alias_of : the value whose dense bytes in system memory these are, or that they are a part of
-    pitch : where in them they are, None if they are all of them
+    flip : whether the bytes in system memory are the accelerator's with bit 7 inverted (uint8 edges)
+    alias_of : the value that owns these dense bytes in system memory, or that they are a part of
+    pitch : their place in it, None if they are all of its bytes
     data : dense bytes of a constant, or None
-    initial : contents before the first inference, for a value that lives on from one to the next
+    initial : contents before the first inference, for a value that persists between inferences
     """
 
     name: str
@@ -61,7 +61,7 @@ class Value:
 
     @property
     def place(self) -> Pitch:
-        """Where the value lies in the bytes of its root."""
+        """The place of the value in the bytes of its root."""
         _, _, w, c = self.shape
         own = self.pitch or Pitch(0, w * c, c)
         if self.alias_of is None:
@@ -72,7 +72,7 @@ class Value:
 
     @property
     def dense(self) -> bool:
-        """Whether its bytes follow each other without gaps."""
+        """Whether its bytes are contiguous."""
         _, _, w, c = self.shape
         if self.pitch is not None and (self.pitch.row_bytes != w * c or self.pitch.pixel_bytes != c):
             return False
@@ -86,5 +86,5 @@ class Value:
 
 
 def element_count(shape: tuple[int, ...]) -> int:
-    """Return how many elements a tensor of a shape has."""
+    """Return the number of elements of a shape."""
     return int(np.prod(shape, dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Which part of its input a rectangle of a layer's output touches."""
+"""The part of a layer's input that a rectangle of its output reads."""
 
 
 from tq_hw.compiler.ir.layers import Layer, Mac, MaxPool
@@ -7,7 +7,7 @@ __all__ = ["in_span", "window", "window_regions"]
 
 
 def in_span(out0: int, out1: int, stride: int, taps: int, pad: int, size: int) -> tuple[int, int]:
-    """Input rows (or columns) inside the image that outputs [out0, out1) touch; at least one."""
+    """Input rows (or columns) inside the image that outputs [out0, out1) read; at least one."""
     low, high = out0 * stride - pad, (out1 - 1) * stride - pad + taps
     low, high = max(0, min(low, size - 1)), min(size, max(high, 1))
     return low, max(high, low + 1)
@@ -24,7 +24,7 @@ def window(layer: Layer) -> tuple[tuple[int, int], tuple[int, int], tuple[int, i
 
 
 def window_regions(out_size: int, in_size: int, kernel: int, stride: int, pad: int) -> list[tuple[int, int, int, int]]:
-    """Split outputs into ranges whose windows see the same taps: (first, last + 1, first tap, last tap + 1)."""
+    """Split outputs into ranges whose windows have the same taps: (first, last + 1, first tap, last tap + 1)."""
     regions: list[tuple[int, int, int, int]] = []
     for o in range(out_size):
         start = o * stride - pad
