@@ -1,9 +1,9 @@
-"""From a graph to a command stream: legalize, plan, lower, emit.
+"""The compiler, from a model to a command stream.
 
-    Model --legalize--> layers (ir.py) --plan--> buffers, rectangles --emit--> operations --stream--> commands
+    Model --legalize--> layers (ir/) --plan--> buffers, rectangles --emit--> operations --stream--> commands
 
-`compile_model` is the whole way, `estimate_model` a short one to its cycles; `constraints.limits_of(op)`
-says what an operator may not ask.
+`compile_model` runs all passes; `estimate_model` only estimates the cycles. `lower.constraints.limits_of(op)` returns
+an operator's limits.
 """
 
 from tq_hw.compiler.compile import Compiled, compile_model

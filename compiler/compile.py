@@ -1,4 +1,4 @@
-"""`compile_model`: the passes from a graph to a compiled file; `passes.py` says what holds after each."""
+"""`compile_model`: the passes from a model to a compiled file; `passes.py` lists what holds after each."""
 
 import gc
 from collections.abc import Iterator, Mapping, Sequence
@@ -69,14 +69,14 @@ LOWERING_MODULES = (conv, elementwise, float_resize, gather, matmul, movement, p
 
 @dataclass(frozen=True)
 class Compiled:
-    """A program with what a person wants to know of it.
+    """A program, with its report and intermediate results.
 
     Members
     -------
     program : the compiled file
     report : one row per operator in the order of execution
-    timeline : estimate of when each RUN begins and is done, by unit
-    emitter : what the program was made from: graph, plan, operations; see `memory_map`
+    timeline : estimated begin and end of each RUN, by unit
+    emitter : graph, plan and operations that the program was made from; see `memory_map`
     """
 
     program: Program
@@ -87,7 +87,7 @@ class Compiled:
 
 @contextmanager
 def without_collector() -> Iterator[None]:
-    """Leave cycles of objects alone: looking for them takes an eighth of the time, and a stream has none."""
+    """Disable the collector of cyclic garbage: it takes an eighth of the time, and a stream has no cycles."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -103,12 +103,12 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
                   observe: Observer = unobserved) -> Compiled:
     """Compile the main subgraph of `model` for `config`.
 
-    `profile` says whose arithmetic is computed, "canon", "tflm" or "litert"; by default the model's.
-    `patterns` are tried before the library's; what they make of the model is held against it on random inputs.
-    `memory` is the system memory that the schedule is searched for, and that the estimates are for; what is computed
-    does not depend on it. By default it is that of the yardsticks.
-    `observe` is called with the name and the result of each pass: Graph, Plan, Emitter or Program.
-    `resident` keeps the model's inputs and outputs whole in the scratchpad while it runs, to measure a layer alone.
+    - `profile`: the arithmetic, "canon", "tflm" or "litert"; by default the model's.
+    - `patterns` are tried before the library's; their result is compared with the model on random inputs.
+    - `memory`: the system memory of the schedule search and the estimates, by default that of the yardsticks; results
+      do not depend on it.
+    - `observe` is called with the name and the result of each pass: Graph, Plan, Emitter or Program.
+    - `resident` keeps the model's inputs and outputs whole in the scratchpad, to measure a single layer.
 
     Raises UnsupportedError (operator, index, reason), ModelError, or OptionError for an unknown profile.
     """
@@ -136,14 +136,14 @@ def compile_model(model: Model, config: Config, *, profile: str | None = None, r
 
 def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), resident: bool = False,
                observe: Observer = unobserved) -> tuple[Graph, Plan]:
-    """Return the layers of a model and where everything lives: the passes before any command is emitted.
+    """Return the layers of a model and their plan, from the passes before the emission of commands.
 
-    Arguments and errors are those of `compile_model`. `passes.py` says what holds after each pass.
+    Arguments and errors are those of `compile_model`. `passes.py` lists what holds after each pass.
     """
     check_profile(model)
-    # The serial machine multiplies one number at a time: moves are faster.
+    # On the serial machine, which multiplies one number at a time, moves are faster.
     machine_patterns = () if config.design == "serial" else picks(config.gemm_rows, config.cols)
-    # Three eighths are for the odd pitch of the window's rows, and for weights and parameters.
+    # Three eighths are left for the odd pitch of the window's rows, and for weights and parameters.
     window_limit = min(WINDOW_LIMIT, config.scratchpad_words * 5 // 8)
     legal = legalize(model, patterns, machine_patterns, window_limit=window_limit)
     verify_makers(legal, legal)
@@ -179,7 +179,7 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
 
 
 def _assemble(model: Model, graph: Graph, emitter: Emitter, commands: bytes, rows: Sequence[LayerReport]) -> Program:
-    """Put commands after the constants, and name the ports; UnsupportedError if a compiled file has no room for it."""
+    """Append the commands to the constants, and name the ports; raise UnsupportedError for too large a program."""
     offset = emitter.image.add(commands)
     try:
         return Program(
@@ -195,29 +195,29 @@ def _assemble(model: Model, graph: Graph, emitter: Emitter, commands: bytes, row
 
 
 def _plans_for_slow_memory(graph: Graph, config: Config, resident: bool, plan: Plan, memory: Memory) -> list[Plan]:
-    """A plan whose layers read their inputs once, where windows of several words take them more often."""
+    """Return a plan whose layers read their inputs once, if windows of several words read them more often."""
     if 2 * memory.bytes_per_cycle >= config.bus_bytes or not any(
             made.fold is not None and made.fold.pieces > 1 for made in plan.layers):
         return []
     try:
         return [make_plan(graph, config, resident=resident, in_pieces=False)]
-    except UnsupportedError:  # there is a plan with them
+    except UnsupportedError:  # the plan with such windows remains
         return []
 
 
 def rested_plans(graph: Graph, config: Config, resident: bool, plan: Plan) -> list[Plan]:
-    """A plan in which few layers wait for words that another one needs, if it is another one."""
+    """Return a plan in which fewer layers wait for words that another layer uses, if it differs from `plan`."""
     rested = make_plan(graph, config, resident=resident, rested=True)
     return [] if rested.resident == plan.resident and rested.layers == plan.layers else [rested]
 
 
 def _lead_plans(graph: Graph, config: Config, resident: bool) -> list[Plan]:
-    """Plans whose first layer begins by slices of its input, where there is room."""
+    """Return plans whose first layer begins with slices of its input, if there is room."""
     found = []
     for rows in leads(graph, config):
         try:
             plan = make_plan(graph, config, resident=resident, lead=rows)
-        except UnsupportedError:  # there is a plan without
+        except UnsupportedError:  # the plan without slices remains
             continue
         if plan.layers[0].lead_rows:
             found.append(plan)

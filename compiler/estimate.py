@@ -1,8 +1,9 @@
-"""What a model takes on a configuration, without compiling it whole: its plan, emitted once and timed.
+"""Estimate of a model's cycles on a configuration: its plan is emitted once and timed, without a whole compile.
 
-Where words can rest between layers that plan is emitted, too, and the faster one counts, as in a compile. A compile
-tries further schedules and checks the commands of the best, which takes five to ten times as long and finds a schedule
-that is as fast or a few percent faster. Whoever has to choose among hundreds of configurations asks here.
+If a plan with unused layers between allocations exists (`rested`), it is emitted, too, and the faster one counts, as in
+a compile. A compile also tries further schedules and checks the commands of the best. That takes five to ten times as
+long, for a schedule that is as fast or a few percent faster. The estimate serves to choose among hundreds of
+configurations.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ from tq_hw.model.graph import Model
 
 __all__ = ["Estimate", "estimate_model", "estimated_as"]
 
-#: What alone sends elements through activation lanes.
+#: The only operator that uses activation lanes.
 _ACTIVATES = "UNIDIRECTIONAL_SEQUENCE_LSTM"
 
 
@@ -32,11 +33,11 @@ class Estimate:
 
     Members
     -------
-    cycles : from start to done, of the schedule that the plan gives; a compile keeps it or finds a faster one
+    cycles : from start to done, of the plan's own schedule; a compile keeps it or finds a faster one
     macs : multiply-accumulates of the model
     bytes : moved to and from system memory, without commands
-    memory_bytes : of system memory: constants, commands, arena and state
-    bounds : cycles of the layers that each kind of work bounds: "compute", "weights", "activations", "vector"
+    memory_bytes : size in system memory: constants, commands, arena and state
+    bounds : cycles of the layers by their bound: "compute", "weights", "activations", "vector"
     """
 
     cycles: int
@@ -47,15 +48,15 @@ class Estimate:
 
     @property
     def bound(self) -> str:
-        """What bounds most of the cycles."""
+        """The bound of most cycles."""
         return max(self.bounds, key=lambda name: self.bounds[name], default="")
 
 
 @without_collector()
 def estimate_model(model: Model, config: Config, memory: Memory | None = None) -> Estimate:
-    """Return what the main subgraph of `model` takes on `config` with a memory, by default the yardsticks'.
+    """Estimate the main subgraph of `model` on `config` with a memory, by default the yardsticks'.
 
-    Raises UnsupportedError where `compile_model` does, but for what only its check of the commands finds.
+    Raises UnsupportedError where `compile_model` does, except for errors that only its check of the commands finds.
     """
     memory = memory or Memory()
     graph, plan = plan_model(model, config)
@@ -77,10 +78,10 @@ def estimate_model(model: Model, config: Config, memory: Memory | None = None) -
 
 
 def estimated_as(model: Model, config: Config) -> Config:
-    """Return the machine without the options that no estimate of `model` depends on: its estimate is the same.
+    """Return the machine without the options that do not affect the estimate of `model`.
 
-    `acc_open` serves first layers that begin by slices, of which a compile alone makes plans; `activation_lanes` serve
-    the layer of an LSTM.
+    `acc_open` serves first layers that begin with slices, for which only a compile makes plans. `activation_lanes`
+    serve only LSTM layers.
     """
     activates = any(op.op == _ACTIVATES for subgraph in model.subgraphs for op in subgraph.operators)
     return replace(config, acc_open=0, activation_lanes=config.activation_lanes if activates else 0)

@@ -1,6 +1,6 @@
-"""What a model may take at most, refused before it is worked out: a small file can ask for enormous tensors.
+"""Limits of a model's size, checked early: a small file can ask for enormous tensors.
 
-Memory is what counts: inputs and outputs have a limit in the compiled file, and so has all memory together.
+The compiled file limits the size of inputs and outputs, and of all memory together.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ __all__ = ["check_commands", "check_tensors"]
 
 
 def check_tensors(name: str, graph: Graph) -> None:
-    """Refuse inputs, or outputs, that no compiled file may have (UnsupportedError)."""
+    """Refuse inputs or outputs that are too large for a compiled file (UnsupportedError)."""
     sides: tuple[tuple[str, Sequence[Value]], ...] = (("inputs", graph.inputs), ("outputs", graph.outputs))
     try:
         for what, values in sides:
@@ -29,11 +29,11 @@ def check_tensors(name: str, graph: Graph) -> None:
 
 
 def check_commands(graph: Graph, plan: Plan, config: Config) -> None:
-    """Refuse a layer whose rectangles alone are too many commands (UnsupportedError)."""
+    """Refuse a layer whose rectangles need too many commands (UnsupportedError)."""
     for layer, made in zip(graph.layers, plan.layers, strict=True):
         if isinstance(layer, Staged):
             continue
-        # A load, a store, and one that works.
+        # Each rectangle has a load, a store, and an operation.
         each = 1 + any(made.in_words) + (made.out_words > 0)
         least = each * rectangle_count(layer, made, config)
         if least > MOST_COMMANDS:

@@ -1,4 +1,4 @@
-"""What lies where in the memories, and which RUNs touch it: for reports."""
+"""The memory map for reports: the contents of each memory, and the RUNs that access them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tq_hw.isa.program import REGION_ARENA, REGION_IMAGE, REGION_STATE
 
 __all__ = ["MEMORIES", "Tenant", "memory_map", "peak_words"]
 
-#: Names of the memories; the scratchpad counts in words, the others in bytes.
+#: Names of the memories; the scratchpad is addressed in words, the others in bytes.
 SCRATCHPAD = "scratchpad"
 _REGIONS = {REGION_IMAGE: "image", REGION_ARENA: "arena", REGION_STATE: "state"}
 MEMORIES = (SCRATCHPAD, *_REGIONS.values())
@@ -21,16 +21,16 @@ MEMORIES = (SCRATCHPAD, *_REGIONS.values())
 
 @dataclass(frozen=True)
 class Tenant:
-    """What has a range of a memory for a time.
+    """An owner of a range of a memory for some time.
 
     Members
     -------
     memory : one of MEMORIES
     kind : "tensor"; "rolling" (the rows of a tensor that are needed), "strip" (a rectangle of one) or "constants"
         (weights, parameters, tables) in the scratchpad; "commands" in the image
-    name : of the tensor, or of the operator whose constants or intermediate values these are
-    low, high : words or bytes, from `low` to before `high`
-    runs : first and last RUN of each unit that touch it; empty where nothing does
+    name : of the tensor, or of the operator that the constants or intermediate values belong to
+    low, high : words or bytes [low, high)
+    runs : first and last RUN of each unit that access it; empty if none does
     """
 
     memory: str
@@ -42,20 +42,20 @@ class Tenant:
 
 
 class _Collector:
-    """Tenants while the operations pass in program order."""
+    """Tenants, collected from the operations in program order."""
 
     def __init__(self) -> None:
         self.tenants: list[Tenant] = []
         self._runs: list[dict[Unit, tuple[int, int]]] = []
 
     def add(self, memory: str, kind: str, name: str, low: int, high: int) -> int:
-        """Return the number of a new tenant."""
+        """Add a tenant; return its number."""
         self._runs.append({})
         self.tenants.append(Tenant(memory, kind, name, low, high, self._runs[-1]))
         return len(self.tenants) - 1
 
     def touch(self, number: int, unit: Unit, run: int, low: int, high: int) -> None:
-        """Note that a RUN touches a range of a tenant, which is as large as what was touched of it."""
+        """Record that a RUN accesses a range of a tenant, and extend the tenant to it."""
         first, _ = self._runs[number].get(unit, (run, run))
         self._runs[number][unit] = (first, run)
         old = self.tenants[number]
@@ -65,7 +65,7 @@ class _Collector:
 
 
 def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
-    """Return all tenants, in the order in which the program meets them; those of the image come first."""
+    """Return all tenants in the order of their first access; those of the image come first."""
     collector = _Collector()
     program, emitter = compiled.program, compiled.emitter
     end = program.command_offset + program.command_bytes
@@ -113,9 +113,9 @@ def memory_map(compiled: Compiled) -> tuple[Tenant, ...]:
 
 
 def peak_words(tenants: Sequence[Tenant], timeline: Mapping[Unit, npt.NDArray[Any]]) -> int:
-    """Return the words of the scratchpad that have a tenant at once, at most; a tenant stays from first RUN to last.
+    """Return the most scratchpad words with a tenant at the same time; a tenant stays from its first RUN to its last.
 
-    A word that two have at once, as where the second one's first RUN waits for the first one's last, counts once.
+    A word with two tenants at once counts once, such as where one's first RUN waits for the other's last.
     """
     steps: list[tuple[int, int, int, int]] = []
     for tenant in tenants:
@@ -125,7 +125,7 @@ def peak_words(tenants: Sequence[Tenant], timeline: Mapping[Unit, npt.NDArray[An
             steps += [(begin, 1, tenant.low, tenant.high), (end, -1, tenant.low, tenant.high)]
     tenancies = np.zeros(max((high for *_, high in steps), default=0), np.int32)
     most = now = 0
-    # What ends in a cycle makes room for what begins in it.
+    # A tenant that ends in a cycle frees its words for one that begins in it.
     for _, change, low, high in sorted(steps):
         words = tenancies[low:high]
         words += change

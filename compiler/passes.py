@@ -19,9 +19,9 @@ PASSES = {
     "assemble": "constants, parameters and commands are in the image; the rules of a compiled file hold",
 }
 
-#: Is called with each pass's name and result.
+#: A function that is called with each pass's name and result.
 Observer = Callable[[str, object], None]
 
 
 def unobserved(name: str, result: object) -> None:
-    """Let a pass go by."""
+    """Ignore a pass."""

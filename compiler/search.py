@@ -1,8 +1,9 @@
-"""How layers are cut, by trial: the schedule that the cost model finds fastest.
+"""Search for the schedule that is fastest in the cost model.
 
-The plan says where values live; into how many rectangles and operations a layer is cut is tried. A trial changes one
-thing about all layers that it concerns and is emitted, encoded and timed as a whole; the layers that became faster by
-it, with the one after them, keep it, and if all of them together are faster, too, they are the base of the next trial.
+The plan determines the addresses of values; the search tries different numbers of rectangles and operations for its
+layers. A trial changes one option of all layers that it applies to. The whole program is then emitted, encoded and
+timed. A layer keeps the change if it became faster together with the layer after it. If the program with all kept
+changes is faster, too, it is the base of the next trial.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,24 +23,25 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["fastest", "search"]
 
-#: What is tried, one after the other.
+#: The options that are tried, in order.
 _MOVES: tuple[dict[str, Any], ...] = ({"dips": True}, {"parts": 4}, {"operation_cycles": 384}, {"parts": 3},
                                      {"tile_slots": 64}, {"tile_slots": 32}, {"table_cycles": 64},
                                      {"table_pieces": True})
-#: Operations that are emitted for trials at most.
+#: Most operations that are emitted for trials.
 _OPERATIONS = 40_000
-#: Cycles, and parts of all cycles, that are worth a change.
+#: Least gain for a change: cycles of a layer, and one part in this many of all cycles.
 _LEAST_CYCLES, _LEAST_SHARE = 8, 2000
-#: Layers after another one, of which one may have the tables that come during it.
+#: Number of following layers whose tables may be loaded during a layer.
 _TABLE_LAYERS = 3
-#: Parts of all cycles that are worth a plan with rests, and early tables: the model of bursts may differ by less.
+#: Least gain, one part in this many of all cycles, for another plan and for early tables: smaller differences may be
+#: errors of the model of bursts.
 _PLAN_SHARE, _TABLE_SHARE = 100, 50
 
 Choices = Mapping[int, Choice]
 
 
 class _Trial:
-    """One schedule; its times are worked out when they are asked for, as a long one is compared with no other."""
+    """One schedule; its times are computed on demand, because a long schedule is compared with no other."""
 
     def __init__(self, emitter: Emitter) -> None:
         self.emitter = emitter
@@ -47,7 +49,7 @@ class _Trial:
 
     @cached_property
     def ends(self) -> npt.NDArray[np.int64]:
-        """When all layers up to each are done."""
+        """For each layer, the cycle in which it and all layers before it are done."""
         emitter = self.emitter
         times = run_times(emitter.stream, emitter.config, self.commands, emitter.memory)
         ends = [0] * len(emitter.graph.layers)
@@ -58,17 +60,17 @@ class _Trial:
 
     @property
     def cycles(self) -> int:
-        """When all is done."""
+        """The cycle in which all layers are done."""
         return int(self.ends[-1])
 
     def spent(self, number: int) -> int:
-        """Cycles from the end of all layers before a layer to the end of the one after it."""
+        """Return the cycles from the end of all layers before a layer to the end of the layer after it."""
         last = min(number + 1, len(self.ends) - 1)
         return int(self.ends[last] - (self.ends[number - 1] if number else 0))
 
 
 def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) -> bool:
-    """Whether a move may change a layer."""
+    """Whether an option can apply to a layer."""
     layer, made = graph.layers[number], plan.layers[number]
     if not isinstance(layer, Mac | Elementwise | MaxPool) or made.cuts is not None:
         return False
@@ -85,7 +87,7 @@ def _concerns(move: Mapping[str, Any], graph: Graph, plan: Plan, number: int) ->
 
 
 def _fastest(plans: Sequence[Plan], emit: Callable[[Plan, Choices], Emitter]) -> tuple[Plan, _Trial, int]:
-    """Return the fastest plan as it is, its schedule, and how many more trials there may be."""
+    """Return the fastest plan without changes, its schedule, and the number of trials left."""
     plan = plans[0]
     best = _Trial(emit(plan, {}))
     stream = best.emitter.stream
@@ -102,7 +104,7 @@ def _fastest(plans: Sequence[Plan], emit: Callable[[Plan, Choices], Emitter]) ->
 
 
 def fastest(plans: Sequence[Plan], emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
-    """Return the schedule of the fastest of `plans`, without trials of how layers are cut, and its commands."""
+    """Return the schedule of the fastest of `plans`, without trials of options, and its commands."""
     _, best, _ = _fastest(plans, emit)
     return best.emitter, best.commands
 
@@ -111,8 +113,8 @@ def search(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
            emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
     """Return the best schedule found, and its commands.
 
-    `emit` makes a schedule of a plan and choices. The choices are tried with the fastest of `plans`, then the best with
-    others.
+    `emit` makes a schedule from a plan and choices. Choices are tried with the fastest of `plans`, and the best choices
+    then with the other plans.
     """
     plan, best, left = _fastest(plans, emit)
     choices: Choices = {}

@@ -1,4 +1,4 @@
-"""What a pass has made, as text for a person: `tq-hw compile --dump-after PASS`."""
+"""The result of a pass as readable text: `tq-hw compile --dump-after PASS`."""
 
 from collections.abc import Iterator
 from dataclasses import fields
@@ -12,15 +12,17 @@ from tq_hw.isa.program import Program
 
 __all__ = ["show"]
 
-#: Regions of memory by name, as they stand in accesses, go by bytes; the scratchpad goes by words.
+#: The scratchpad's name in accesses, in words; memory regions have their own names, and are in bytes.
 _PAD = "pad"
 
 
 def show(graph: Graph, result: object) -> Iterator[str]:
-    """Yield the lines of one pass's result; `graph` are the layers as they were last.
+    """Yield the lines of one pass's result; `graph` has the latest layers.
 
-    Graph: a line for each layer with the shapes that it reads and makes, and the places of tensors within others.
-    Plan: where each value lives, rectangles of each layer. Emitter: a line for each operation. Program: sizes.
+    - Graph: a line for each layer with its input and output shapes, and the places of tensors within others
+    - Plan: the address of each value, the rectangles of each layer
+    - Emitter: a line for each operation
+    - Program: sizes
     """
     match result:
         case Graph():

@@ -1,7 +1,7 @@
-"""The program of inferences after the first one, whose constants are in the scratchpad already.
+"""The program of warm inferences, which follow another inference and find constants in the scratchpad.
 
-Constants that nothing else is written over are not loaded again. The first program is as it is without this: what it
-leaves in the scratchpad is what there was room for.
+Constants that nothing else overwrites are not loaded again. The first program is unchanged: it leaves in the scratchpad
+what had room there anyway.
 """
 
 from dataclasses import replace
@@ -20,12 +20,12 @@ from tq_hw.isa.program import Program
 
 __all__ = ["kept_loads", "warm_program"]
 
-#: Of a scratchpad word: nothing writes it; different operations do.
+#: Writers of a scratchpad word: none, or several that differ.
 _NOBODY, _SEVERAL = -1, -2
 
 
 def kept_loads(stream: Stream, scratchpad_words: int) -> set[int]:
-    """Return the ids of loads of constants into words that nothing else writes, but the same constants again."""
+    """Return the ids of loads of constants into words that only loads of the same constants write."""
     writers: npt.NDArray[np.int64] = np.full(scratchpad_words, _NOBODY, np.int64)
     numbers: dict[object, int] = {}
     constants: list[tuple[Operation, int]] = []
@@ -46,7 +46,7 @@ def kept_loads(stream: Stream, scratchpad_words: int) -> set[int]:
 
 
 def _without(stream: Stream, left_out: set[int]) -> Stream:
-    """Return a stream without some operations; what waits for what is found again."""
+    """Return a stream without some operations, with its tokens recomputed."""
     rest = Stream(stream.config, stream.names)
     for item in stream.items:
         match item:
@@ -63,7 +63,7 @@ def _without(stream: Stream, left_out: set[int]) -> Stream:
 def warm_program(compiled: Compiled) -> Program:
     """Return the program for inferences right after one of `compiled.program`, or of itself, in the same hardware.
 
-    Its image is that of the first program, and more after it: both can run from one memory.
+    Its image begins with that of the first program, so both can run from one memory.
     """
     emitter, first = compiled.emitter, compiled.program
     stream = _without(emitter.stream, kept_loads(emitter.stream, emitter.config.scratchpad_words))
