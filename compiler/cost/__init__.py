@@ -1,1 +1,1 @@
-"""The cost model: when each operation begins and ends on its unit, and the report per layer."""
+"""The cost model: begin and end of each operation on its unit, and the report per layer."""

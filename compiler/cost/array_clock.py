@@ -1,4 +1,4 @@
-"""The array and its accumulator buffers."""
+"""Timing of the array and its accumulator buffers."""
 
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ __all__ = ["ArrayClock"]
 
 @dataclass(frozen=True)
 class _Waiting:
-    """A tile that was not run yet: number `number` of its operation; `together`: of several open at once."""
+    """A queued tile, number `number` of its operation; `together`: several tiles are open at the same time."""
 
     operation: Operation
     number: int
@@ -32,21 +32,21 @@ class _Waiting:
 
     @property
     def fields(self) -> Mapping[str, int]:
-        """Of its operation."""
+        """Fields of its operation."""
         return self.operation.fields
 
     @property
     def alone(self) -> bool:
-        """Whether its operation is one step."""
+        """Whether its operation is a single step."""
         return self.first and self.last and self.tile.steps == 1
 
 
 class ArrayClock:
-    """Runs tiles in order, as far as buffers are known to become free; `reads` is told of each, with its first slot.
+    """Runs tiles in order, as far as free buffers are known; calls `reads` for each tile with its first slot.
 
     Members
     -------
-    sums : of each tile that completes a buffer and was not read yet, when its words can be read
+    sums : for each complete and unread buffer, the cycle from which its words can be read
     """
 
     def __init__(self, config: Config, controls: Controls, reads: Callable[[ArrayTile, int], None]) -> None:
@@ -56,14 +56,14 @@ class ArrayClock:
         self._alone = 0
         self._buffers = 0
         self._released: deque[int] = deque()
-        #: By complete buffer, when the array adds to it: from, to, and in how many of these cycles.
+        #: By complete buffer, the cycles in which the array adds to it: first, end, and how many of these.
         self._adding: dict[int, tuple[int, int, int]] = {}
         self._filled = 0
         self._emptied = 0
         self.sums: deque[int] = deque()
 
     def __len__(self) -> int:
-        """Tiles that wait."""
+        """Number of queued tiles."""
         return len(self._waiting)
 
     def add(self, operation: Operation) -> None:
@@ -75,7 +75,7 @@ class ArrayClock:
             for number, tile in enumerate(tiles))
 
     def run(self) -> None:
-        """Run the tiles whose buffers are known to become free."""
+        """Run the tiles for which a free buffer is known."""
         while self._waiting:
             waiting = self._waiting[0]
             f, operation = waiting.fields, waiting.operation
@@ -110,7 +110,7 @@ class ArrayClock:
             self.sums.append(end + sums_delay_cycles(self._config))
 
     def _add(self, waiting: _Waiting, start: int, end: int) -> None:
-        """Note when the array adds to the tile's buffer: in all steps but one that opens it."""
+        """Record when the array adds to the tile's buffer: in all steps except one that opens it."""
         f, tile, delay = waiting.fields, waiting.tile, add_delay_cycles(self._config)
         first = start + (tile.last_slot // tile.steps if f["acc_first"] else 0)
         filling = self._filled + (0 if f["acc_last"] else waiting.number)
@@ -119,11 +119,11 @@ class ArrayClock:
         self._adding[filling] = (low, end + delay, adds + (tile.steps - f["acc_first"]) * tile.slots)
 
     def added(self) -> tuple[int, int, int]:
-        """Return when the array adds to the buffer whose memory is that of the one read now: from, to, cycles."""
+        """Return when the array adds to the buffer in the same memory as the one read now: first, end, cycles."""
         self.run()
         return self._adding.pop(self._emptied + 2, (0, 0, 0))
 
     def release(self, at: int) -> None:
-        """The oldest complete buffer was read up to a cycle."""
+        """Free the oldest complete buffer, which was read up to a cycle."""
         self._emptied += 1
         self._released.append(at + RELEASE_CYCLES)

@@ -1,8 +1,7 @@
 """Cycles of the steps of an array operation, bank by bank.
 
-While a step streams its slots, the words of the next step's weights are read by what the slots leave of the four
-banks. Which banks these are follows from the addresses, so the cycles are counted as the hardware has them. What tiles
-and steps have in common is counted once.
+While a step streams its slots, the next step's weights are read from the banks that the slots leave free. The banks
+follow from the addresses, so the count is that of the hardware. Equal tiles and steps are counted once.
 """
 
 from collections.abc import Mapping
@@ -16,26 +15,26 @@ from tq_hw.isa.latency import SLOT_TO_PORT_CYCLES, STEP_LEAST_CYCLES, TILE_LEAST
 
 __all__ = ["ArrayTile", "array_tiles", "tile_order", "tile_sizes"]
 
-#: Weights of so few rows are there before the sequencer has made the next step.
+#: Weights of at most this many rows are read before the sequencer has prepared the next step.
 _FEW_ROWS = 4
-#: Steps, and cycles, of a tile's stretch at most.
+#: Most steps and most cycles of a tile's stretch.
 _STRETCH_STEPS, _STRETCH_CYCLES = 3, 192
 
 
 @dataclass(frozen=True)
 class ArrayTile:
-    """A tile.
+    """Cycles and bank accesses of a tile.
 
     Members
     -------
     slots : output words
     steps : sets of weights
-    cycles : from its first slot to the first slot of the tile after it, at least
-    last_slot : from its first slot to after its last one
-    lag : cycles by which reading is behind its last slot
-    banks : of each step, the banks that feeds and weights ask for cycle by cycle, a bit for each, from the step's
-        first slot on; the last one's go on for as long as feeds read after the tile
-    stretch : the first of them
+    cycles : least cycles from its first slot to the first slot of the next tile
+    last_slot : cycles from its first slot to after its last one
+    lag : cycles by which feeds read after the last slot
+    banks : for each step and cycle from its first slot on, a bit mask of the banks that feeds and weights request; the
+        last step includes the cycles in which feeds read after the tile
+    stretch : the first of these masks
     """
 
     slots: int
@@ -55,7 +54,7 @@ def tile_sizes(f: Mapping[str, int]) -> list[int]:
     return [size for size in sizes for _ in range(blocks)] if f.get("blocks_inner") else sizes * blocks
 
 
-#: The fields on which the cycles of an operation depend, and those of which only the bank counts.
+#: The fields that determine the cycles of an operation, and those of which only the bank matters.
 _SIZES = ("mode", "slots", "tile_slots", "out_blocks", "blocks_inner", "kernel_rows", "kernel_cols", "kernel_blocks",
           "slices", "weight_rows", "out_cols", "period", "row_first", "col_first", "in_rows", "in_cols", "sub_first",
           "row_stride", "col_stride", "kernel_row_dilation", "kernel_col_dilation")
@@ -69,7 +68,7 @@ def array_tiles(operation: Operation, config: Config) -> tuple[ArrayTile, ...]:
 
 
 def _key(operation: Operation) -> tuple[tuple[int, ...], Folds]:
-    """What the cycles of an operation depend on."""
+    """Return the values that determine the cycles of an operation."""
     f = operation.fields
     folds = tuple(tuple((entry.get("address", 0) % BANKS, entry.get("lane_end", 0), entry.get("kernel_row", 0))
                         for entry in feeds) for feeds in operation.folds)
@@ -83,7 +82,7 @@ def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[Array
     steps = array_steps(f, folds, config)
     walk = _Walk(f["weight_rows"])
     order = tile_order(f)
-    # The banks in which the next step's weights begin; what follows the last step, and where, is not known.
+    # The banks in which the next step's weights begin; unknown after the last step.
     firsts = [f["weight_base"] + block * f["weight_block_step"] for block, _, _ in order]
     banks_of_weights = [(first + at * f["weight_rows"]) % BANKS for first in firsts for at in range(len(steps))]
     next_banks = [*banks_of_weights[1:], -1]
@@ -96,7 +95,7 @@ def _tiles(values: tuple[int, ...], folds: Folds, config: Config) -> tuple[Array
             weights = next_banks[number * len(steps) + at]
             reads = step_reads(f, step, first, slots, in_block)
             least = max(TILE_LEAST_CYCLES if last else STEP_LEAST_CYCLES, step_cycles(config, len(reads) - step.lag))
-            if steps[(at + 1) % len(steps)].lag < step.lag:  # the rest of its last row is read before
+            if steps[(at + 1) % len(steps)].lag < step.lag:  # the rest of its last row is read first
                 least = max(least, len(reads) + 1)
             took, asked = walk.step(reads, len(reads) - step.lag, weights, least)
             banks.append(asked)
@@ -117,7 +116,7 @@ def tile_order(f: Mapping[str, int]) -> list[tuple[int, int, int]]:
 
 
 class _Walk:
-    """Steps one after the other: what the end of one leaves for the next.
+    """Successive steps, with the reads that continue from one step into the next.
 
     Members
     -------
@@ -126,14 +125,14 @@ class _Walk:
 
     def __init__(self, rows: int) -> None:
         self._rows = rows
-        #: The next step's weights are asked for a cycle late.
+        #: Whether the next step's weights are requested a cycle late.
         self._late = int(rows <= _FEW_ROWS)
         self.tail = bytes(SLOT_TO_PORT_CYCLES)
 
     def step(self, reads: bytes, slots: int, weights: int, least: int) -> tuple[int, bytes]:
-        """Return the cycles of a step of this many slots, at least `least`, and the banks that it asks for in each.
+        """Return the cycles of a step of `slots` slots, at least `least`, and the banks that it requests in each.
 
-        `weights` is the bank of the next step's first word of weights, -1: of any.
+        `weights` is the bank of the next step's first word of weights, -1 for any bank.
         """
         cycles, asked, self.tail = _step(reads, slots, self._rows, weights, self._late, self.tail, least)
         self._late = int(cycles <= STEP_LEAST_CYCLES)
@@ -143,7 +142,7 @@ class _Walk:
 @lru_cache(maxsize=1 << 14)
 def _step(reads: bytes, slots: int, rows: int, bank: int, late: int, tail: bytes, least: int
           ) -> tuple[int, bytes, bytes]:
-    """Return the cycles of a step, the banks that it asks for, and those that its feeds read after it."""
+    """Return the cycles of a step, the banks that it requests, and those that its feeds read after it."""
     asked = bytearray(SLOT_TO_PORT_CYCLES) + reads
     for cycle, banks in enumerate(tail):
         if banks and cycle < len(asked):

@@ -1,6 +1,6 @@
-"""Which banks the feeds of the array read in the cycles of a step: padding, strides and folds as the hardware has them.
+"""Banks that the array's feeds read in each cycle of a step, with the hardware's padding, strides and folds.
 
-What lies outside the image is not read, so steps at its border leave more of the banks to others.
+Pixels outside the image are not read, so steps at the border leave more banks to other units.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,14 +18,14 @@ __all__ = ["Step", "array_steps", "step_reads"]
 
 @dataclass(frozen=True)
 class Step:
-    """A set of weights under a tile.
+    """A step: a set of weights applied to a tile.
 
     Members
     -------
-    offset : words from a slot's place to the words that it reads
-    feeds : of each that is used, the words from there, and its kernel row in rows of the image
+    offset : words from a slot's address to the words that it reads
+    feeds : for each used feed, further words from there, and its kernel row in rows of the image
     col : columns from a slot's column
-    lag : cycles by which reading is behind
+    lag : cycles by which the feeds read later than the slots
     """
 
     offset: int
@@ -34,7 +34,7 @@ class Step:
     lag: int
 
 
-#: Entries of the folding table: bank of the address, lane_end and kernel_row of each feed.
+#: Entries of the folding table: the address's bank, lane_end and kernel_row of each feed.
 Folds = tuple[tuple[tuple[int, int, int], ...], ...]
 
 
@@ -57,7 +57,7 @@ def array_steps(f: Mapping[str, int], folds: Folds, config: Config) -> list[Step
 
 
 def _used(entry: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
-    """Addresses and rows of the feeds of a folded step that bring lanes."""
+    """Return the addresses and rows of the feeds that have lanes in a folded step."""
     covered, found = 0, []
     for address, lane_end, row in entry:
         if lane_end > covered:
@@ -67,9 +67,9 @@ def _used(entry: Sequence[tuple[int, int, int]]) -> tuple[tuple[int, int], ...]:
 
 
 def step_reads(f: Mapping[str, int], step: Step, first: int, slots: int, more: int) -> bytes:
-    """Return the banks that a step's feeds read, a bit for each, slot by slot, and `lag` cycles longer.
+    """Return a bit mask of the banks that a step's feeds read, for each slot and for `lag` more cycles.
 
-    The tile has this many slots from `first` on; `more` words lie between its block and the first one.
+    The tile has `slots` slots from `first` on; its block is `more` words after the first block.
     """
     row, place = divmod(first, f["out_cols"])
     base = f["in_base"] + row * f["in_row_step"] + step.offset + more
@@ -91,7 +91,7 @@ def step_reads(f: Mapping[str, int], step: Step, first: int, slots: int, more: i
 
 
 def _inside(first: int, stride: int, size: int, count: int) -> tuple[int, int]:
-    """Return from where and to where of this many, `stride` apart, lie in an image of a size."""
+    """Return the range of `count` positions, `stride` apart, that are inside an image of `size`."""
     low = min(count, max(0, ceil_div(-first, stride)))
     return low, min(count, max(low, ceil_div(size - first, stride)))
 
@@ -99,7 +99,7 @@ def _inside(first: int, stride: int, size: int, count: int) -> tuple[int, int]:
 @lru_cache(maxsize=1 << 14)
 def _slots_read(feeds: tuple[tuple[int, int, int], ...], place: int, slots: int, cols: int, low: int, high: int,
                 row_step: int, col_step: int) -> bytes:
-    """Of one slot an output word; feeds read `low` to `high` of the columns, and each its own range of rows."""
+    """Masks of a step with one slot an output word; feeds read columns `low` to `high`, each in its range of rows."""
     rows, here = np.divmod(np.arange(place, place + slots), cols)
     words = rows * row_step + here * col_step
     found = np.zeros(slots, np.uint8)
@@ -112,7 +112,7 @@ def _slots_read(feeds: tuple[tuple[int, int, int], ...], place: int, slots: int,
 @lru_cache(maxsize=1 << 14)
 def _rows_read(feeds: tuple[tuple[int, int, int], ...], rows: int, period: int, lag: int, cols: int, row_step: int,
                col_step: int) -> bytes:
-    """Of `period` slots a row: its columns are read from `lag` cycles after its first slot on."""
+    """Masks of a step with `period` slots a row, whose columns are read from `lag` cycles after the first slot on."""
     found = np.zeros(rows * period + lag, np.uint8)
     words = np.arange(lag, lag + cols) * col_step
     for row in range(rows):

@@ -1,7 +1,7 @@
-"""Who waits at the banks of the scratchpad: how much longer an operation takes because of those that go before it.
+"""Bank conflicts in the scratchpad: the extra cycles of an operation because of accesses with higher priority.
 
-Both walk through the banks by fixed steps, so whether they meet is no chance: a walk that is refused once may never
-meet the other again, or each time. A stretch of both is therefore played through.
+Both walk through the banks with constant steps, so conflicts are not random: after one conflict, a walk may never
+conflict again, or at every access. A stretch of both walks is therefore simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from tq_hw.isa.config import BANKS
 
 __all__ = ["BankLog", "Masks", "refused", "walk_banks", "write_masks"]
 
-#: Words that are played through, from this many places of what goes before them.
+#: Simulated words, and starting points within the higher-priority accesses.
 _WORDS, _STARTS = 48, 4
-#: Banks that are used, a bit for each, cycle by cycle, again and again.
+#: Bit masks of the banks in use, cycle by cycle, repeating.
 Masks = bytes
 
 
 @dataclass(frozen=True)
 class _Walk:
-    """Words that operation `key` wants from `begin` on, in this many cycles if it is never refused."""
+    """Words that operation `key` requests from `begin` on, in `cycles` cycles without conflicts."""
 
     key: int
     begin: int
@@ -31,12 +31,13 @@ class _Walk:
 
 @dataclass
 class BankLog:
-    """What was at the banks when.
+    """A log of bank accesses.
 
     Members
     -------
-    array, vector_reads, vector_writes : begin, end and banks of what goes before others
-    streams, loads, stores : what waits for array; for the vector unit's writes; for array and the vector unit's reads
+    array, vector_reads, vector_writes : begin, end and banks of accesses with priority over others
+    streams, loads, stores : walks that wait for the array; for the vector unit's writes; for the array and the vector
+        unit's reads
     """
 
     array: list[tuple[int, int, Masks]] = field(default_factory=list)
@@ -52,7 +53,7 @@ class BankLog:
             walks.append(_Walk(key, begin, cycles, words, banks))
 
     def waits(self) -> dict[int, int]:
-        """Return the cycles by which operations are late, by their keys."""
+        """Return the delays of operations in cycles, by key."""
         found: dict[int, float] = {}
         for walks, before in ((self.streams, self.array), (self.loads, self.vector_writes),
                               (self.stores, self.array), (self.stores, self.vector_reads)):
@@ -62,7 +63,7 @@ class BankLog:
 
 
 def _meet(walks: Sequence[_Walk], before: Sequence[tuple[int, int, Masks]]) -> list[tuple[int, float]]:
-    """Return what each walk loses to what goes before it; both are in the order of their begin."""
+    """Return the cycles that each walk loses to higher-priority accesses; both are sorted by begin."""
     found, first = [], 0
     for walk in walks:
         while first < len(before) and before[first][1] <= walk.begin:
@@ -81,7 +82,7 @@ def _meet(walks: Sequence[_Walk], before: Sequence[tuple[int, int, Masks]]) -> l
 
 @lru_cache(maxsize=1 << 14)
 def refused(banks: tuple[int, ...], pace: int, masks: Masks) -> float:
-    """Return the cycles that a word waits on average, if one is wanted every `pace` cycles."""
+    """Return the average wait of a word, if one is requested every `pace` cycles."""
     lost, size = 0, len(masks)
     for start in range(_STARTS):
         at = start * size // _STARTS + start
@@ -96,7 +97,7 @@ def refused(banks: tuple[int, ...], pace: int, masks: Masks) -> float:
 
 
 def walk_banks(f: Mapping[str, int], loops: tuple[tuple[str, str], ...], base: int) -> tuple[int, ...]:
-    """Banks of the first words of loops, innermost first: fields with each one's count and step."""
+    """Return the banks of the first words of loops, innermost first; a loop is its count and step fields."""
     return _walk(tuple((max(1, f.get(count, 1)), f.get(step, 0) % BANKS) for count, step in loops), base % BANKS)
 
 
@@ -116,5 +117,5 @@ def _walk(loops: tuple[tuple[int, int], ...], base: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def write_masks(banks: tuple[int, ...], pace: int) -> Masks:
-    """Masks of words that are written every `pace` cycles."""
+    """Return the bank masks of words that are written every `pace` cycles."""
     return bytes(mask for bank in banks for mask in (1 << bank, *(0,) * (pace - 1)))

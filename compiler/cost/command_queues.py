@@ -1,4 +1,4 @@
-"""Where commands wait: how much of them is fetched when a load begins, and which loads stand behind full queues."""
+"""Command queues: the words that are fetched when an operation begins, and the loads that full queues delay."""
 
 from collections import deque
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ __all__ = ["CommandWords", "command_words", "held_up", "reaches"]
 
 @dataclass(frozen=True)
 class CommandWords:
-    """Words of commands around an operation.
+    """Command words before and of an operation.
 
     Members
     -------
-    table, own : of tables written before it, of its own command
-    end : of all commands up to its own
-    of_unit : of its unit, up to its own
+    table, own : words of table writes just before it, and of its own command
+    end : words of all commands up to its own
+    of_unit : words of its unit's commands up to its own
     """
 
     table: int
@@ -29,10 +29,10 @@ class CommandWords:
 
 
 def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
-    """Return, by the id of each load, the operations of array and vector unit that begin before its command is read.
+    """Return, by id of each load, the operations of array and vector unit that must begin before its command is read.
 
-    Each of the two units holds QUEUE_WORDS words, and has taken one operation more than it has begun. A command that
-    finds its queue full holds up all after it.
+    The queue of each of these units has QUEUE_WORDS words, and a unit has taken one more command than it has begun. A
+    command whose queue is full delays all commands after it.
     """
     held: dict[Unit, deque[tuple[Operation, int]]] = {Unit.ARRAY: deque(), Unit.VECTOR: deque()}
     words, tables = dict.fromkeys(held, 0), dict.fromkeys(held, 0)
@@ -58,7 +58,7 @@ def held_up(stream: Stream, commands: Commands) -> dict[int, list[Operation]]:
 
 
 def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]:
-    """Return the words of each operation by its id."""
+    """Return the command words of each operation by id."""
     found, end = {}, 0
     tables, of_unit = dict.fromkeys(Unit, 0), dict.fromkeys(Unit, 0)
     for item, size in zip(stream.items, commands.words, strict=True):
@@ -73,14 +73,14 @@ def command_words(stream: Stream, commands: Commands) -> dict[int, CommandWords]
 
 
 def reaches(stream: Stream, commands: Commands) -> dict[int, int]:
-    """Return, by the id of each operation, the words up to which fetch reads when it begins, before a queue is full."""
+    """Return, by id of each operation, the command words that fetch can read, until a queue is full, when it begins."""
     ends = list(accumulate(commands.words))
     return {id(item): ends[last] + FETCH_BYTES // WORD_BYTES
             for item, last in zip(stream.items, _ahead(stream, commands), strict=True) if isinstance(item, Operation)}
 
 
 def _ahead(stream: Stream, commands: Commands) -> list[int]:
-    """Return for each item up to which one words are dealt after it until a queue is full."""
+    """Return for each item the last item whose words can be dealt, until a queue is full, after it."""
     held = dict.fromkeys(Unit, 0)
     found, end = [], 0
     items = list(zip(stream.items, commands.words, strict=True))

@@ -1,4 +1,4 @@
-"""Load and store unit and the bus that they share with fetch."""
+"""Timing of the load and store units, and of the bus that they share with fetch."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,7 @@ _LOOPS = (("count0", "step0"), ("count1", "step1"), ("count2", "step2"), ("count
 
 
 class Mover:
-    """Loads and stores in the order in which they are worked out; `waits` has the cycles that each loses at the banks.
+    """Loads and stores in the order of their computation; `waits` has the bank delays of each.
 
     Members
     -------
@@ -49,7 +49,7 @@ class Mover:
         self.written = (0, 0)
 
     def load(self, operation: Operation, behind: int) -> None:
-        """Work out a load, which begins at `behind` at the earliest."""
+        """Compute the times of a load, which begins at `behind` at the earliest."""
         f, config, memory = operation.fields, self._config, self._memory
         runs = f["count2"] * f["count3"]
         count = f["count0"] * f["count1"] * runs
@@ -62,12 +62,12 @@ class Mover:
             beats = run_beats(f, config)
             bursts = runs * ceil_div(f["run_bytes"], BURST_BYTES)
             first_beat, end = self._reads.load(operation, taken + LOAD_TO_BURST_CYCLES, beats, bursts)
-            # Loads and stores share the memory.
+            # Loads and stores share the memory's bandwidth.
             shared = memory.slowed(config, max(0, min(self.written[1], end) - max(self.written[0], first_beat)))
             self._reads.free += shared
             self.written = (self.written[0], self.written[1] + shared)
             first_word, last_beat = first_beat + to_word, end + shared - 1
-        # The beats enter one a cycle, after those of the load before.
+        # One beat enters a cycle, after those of the load before.
         self._beats_in = max(self._beats_in + beats, last_beat)
         if self._last_word is not None:
             first_word = max(first_word, self._last_word + LOAD_GAP_CYCLES)
@@ -79,7 +79,7 @@ class Mover:
         self._controls.end(operation, self._last_word + 1)
 
     def store(self, operation: Operation) -> None:
-        """Work out a store: words are read and packed into beats, which leave in whole bursts."""
+        """Compute the times of a store: words are read and packed into beats, which leave in whole bursts."""
         f, config, memory = operation.fields, self._config, self._memory
         runs = f["count2"] * f["count3"]
         words = f["count0"] * f["count1"] * runs
@@ -108,21 +108,21 @@ class Mover:
 
 
 class _Window:
-    """The bursts that memory works on at once: how fast it takes short ones."""
+    """The bursts that memory serves at the same time, which limit the rate of short bursts."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
         self._busy = 0.0
 
     def beats(self, first: int, bursts: int) -> int:
-        """Return the least cycles from the first beat, in cycle `first`, to the last of this many bursts."""
+        """Return the least cycles from the first beat, in cycle `first`, to the last beat of `bursts` bursts."""
         whole = self._memory.burst_cycles
         self._busy = max(self._busy, first - whole) + bursts * whole / self._memory.bursts
         return round(self._busy) - first
 
 
 def _bursts(offset: int, of_run: int, beats: int, config: Config) -> tuple[int, int]:
-    """Beats of the first and of the last burst, where runs have `of_run`."""
+    """Return the beats of the first and of the last burst, where runs have `of_run` beats."""
     most = BURST_BYTES // config.bus_bytes
     at = offset // config.bus_bytes % most
     first = min(of_run, most - at)

@@ -1,4 +1,4 @@
-"""What an operation takes by itself: cycles of tiles and programs, and the bytes that it moves."""
+"""Cost of a single operation: cycles of tiles and programs, and the bytes that it moves."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -29,7 +29,7 @@ def program_cycles(operation: Operation, config: Config) -> int:
 
 
 def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Config) -> int:
-    """Cycles of a program on a tile of words of this many beats: of each micro-operation, or the way to its result."""
+    """Cycles of a program on a tile, for words of `beats` beats: all micro-operations, or the latency of the result."""
     f = operation.fields
     words = beat_cycles(operation, config)
     return in_parts(slots, f["chunk_slots"], lambda part: chunk_runs(
@@ -37,12 +37,12 @@ def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Co
 
 
 def beat_cycles(operation: Operation, config: Config) -> list[int]:
-    """Cycles of a beat of each micro-operation of a program."""
+    """Return the cycles of a beat, for each micro-operation of a program."""
     return [_beat_words(operation.fields, uop, config) for uop in operation.uops]
 
 
 def _beat_words(f: Mapping[str, int], uop: Mapping[str, int], config: Config) -> int:
-    """Most words that a beat of a micro-operation touches, of the streams that it has; steps of an activation."""
+    """Most words that a beat of a micro-operation accesses in one stream, or the steps of its activation."""
     names = [f"{name}_type" for name in "ab" if uop.get(f"{name}_source") == Source.STREAM]
     activates = uop.get("destination") == Destination.ACTIVATION
     names += ["out_type"] * (uop.get("destination") in OUTPUTS)
@@ -62,7 +62,7 @@ def stream_words(operation: Operation, config: Config) -> int:
 
 
 def param_block_cycles(config: Config) -> int:
-    """Cycles in which a parameter block is fetched: one for each beat that a word serves."""
+    """Cycles of reading a parameter block: one for each beat that a word serves."""
     lanes, found = config.requantize_lanes, 0
     for size in (4, 4, 1):
         of_word = config.word_bytes // size
@@ -71,28 +71,28 @@ def param_block_cycles(config: Config) -> int:
 
 
 def activation_delay(operation: Operation, config: Config) -> int:
-    """Cycles by which an operation's outputs are later, because they go through an activation."""
+    """Additional latency of an operation's outputs if they pass an activation."""
     activates = any(uop.get("destination") == Destination.ACTIVATION for uop in operation.uops)
     return activation_cycles(config) if activates else 0
 
 
 def has_outputs(operation: Operation) -> bool:
-    """Whether a program writes words; one that leaves all in registers holds no stream up."""
+    """Whether a program writes words; one that only writes registers does not delay a stream."""
     return any(uop.get("destination", Destination.REGISTER) in OUTPUTS for uop in operation.uops)
 
 
 def in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:
-    """Cycles of slots that are worked on `limit` at a time."""
+    """Cycles of slots in parts of at most `limit`."""
     whole, rest = divmod(slots, limit)
     return (whole * cycles(limit) if whole else 0) + (cycles(rest) if rest else 0)
 
 
 def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: int, words: Sequence[int],
                config: Config) -> tuple[list[tuple[int, int, int]], int]:
-    """Return the runs of micro-operations in a chunk of this many beats, and the cycles of all.
+    """Return the runs of micro-operations in a chunk of `beats` beats, and the cycles of all runs.
 
-    A run is the number of the micro-operation in the program, that of the repetition, and its first cycle. A beat takes
-    as many cycles as the micro-operation touches words with it.
+    A run is the number of the micro-operation in the program, the number of the repetition, and its first cycle. A beat
+    takes one cycle for each word that the micro-operation accesses.
     """
     count = f["last"] - f["first"] + 1
     body = f["body_last"] - f["body_first"] + 1
@@ -104,8 +104,8 @@ def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: i
         order += [(number, 0) for number in range(first + body, count)]
     found = []
     at, reduced = 0, 0
-    # Of the newest run that writes: the register, its last beat, and from when on its first beat can be read; the last
-    # beat of all before it, for which everything that reads registers waits.
+    # For the newest run that writes: the register, its last beat, and the cycle from which its first beat can be read.
+    # For all runs before it: their last beat, for which every run that reads registers waits.
     newest, ended, ready, before = -1, 0, 0, -UOP_WAIT_CYCLES
     for number, repeat in order:
         uop = uops[number]
@@ -121,7 +121,7 @@ def chunk_runs(f: Mapping[str, int], uops: Sequence[Mapping[str, int]], beats: i
             reduced = at + last + reduce_latency_cycles(config)
         elif uop.get("destination", 0) == Destination.REGISTER:
             newest, ended, before = uop.get("d_register", 0), at + last, ended if newest >= 0 else before
-            # While it writes, beats alone are counted: what is written more slowly than it is read is ahead at its end.
+            # While it writes, only beats are counted: a writer slower than its reader must be ahead at its end.
             ready = ended + max(0, UOP_WAIT_CYCLES + 1 - writes)
         found.append((number, repeat, at))
         at += max(RUN_LEAST_CYCLES, last + 1)
@@ -140,7 +140,7 @@ def moved_bytes(operation: Operation) -> int:
 
 
 def run_beats(f: Mapping[str, int], config: Config) -> int:
-    """Beats on the bus that the runs of a load or store touch."""
+    """Beats on the bus of the runs of a load or store."""
     width = config.bus_bytes
     first, size = f["memory_offset_bytes"] % width, f["run_bytes"]
     found = 0
@@ -151,16 +151,16 @@ def run_beats(f: Mapping[str, int], config: Config) -> int:
 
 
 def _places(count: int, stride: int, width: int) -> list[tuple[int, int]]:
-    """Places in a beat at which runs begin, and how many do."""
+    """Return the offsets within a beat at which runs begin, and the number of runs at each."""
     if stride % width == 0:
         return [(0, count)]
     return [(number * stride % width, ceil_div(count - number, width)) for number in range(min(count, width))]
 
 
 def read_beside(at: int, count: int, low: int, high: int, adds: int, beats: int = 1) -> int:
-    """Return when this many cycles of reading, from `at` on, are over, if `adds` from `low` to `high` are not for it.
+    """Return when `count` cycles of reading, from `at` on, end, if `adds` of the cycles `low` to `high` are not free.
 
-    A word is read in the first one of its `beats` cycles; the others need nothing.
+    A word is read in the first of its `beats` cycles; the others need no access.
     """
     before = min(count, ceil_div(max(0, low - at), beats) * beats)
     at, count = at + before, count - before

@@ -1,7 +1,7 @@
-"""Reads of the system memory, burst by burst of the commands: fetch and loads take turns on the bus.
+"""Reads of the system memory, with a model of each command burst: fetch and loads alternate on the bus.
 
-Memory answers in order. Fetch waits for few bursts at once, and asks for the next one when the words of an earlier one
-are dealt, one a cycle; so what it reads comes before a load's beats, and among those of a long one.
+Memory answers in order. Fetch has few outstanding bursts, and requests the next one when the words of an earlier one
+are dealt, one a cycle. Its beats therefore come before those of a load, and between those of a long load.
 """
 
 from collections import deque
@@ -19,11 +19,11 @@ __all__ = ["ReadBus"]
 
 
 class ReadBus:
-    """What is read when; `place` is the offset of the commands in their region and their bytes, `reach` of `reaches`.
+    """Times of reads; `place` is the offset and size of the commands in their region, `reach` the result of `reaches`.
 
     Members
     -------
-    free : cycle up to which beats are known to come
+    free : cycle up to which beats are known
     """
 
     def __init__(self, config: Config, memory: Memory, reach: Mapping[int, int], place: tuple[int, int]) -> None:
@@ -31,19 +31,19 @@ class ReadBus:
         self._rate = min(1.0, memory.bytes_per_cycle / config.bus_bytes)
         self._offset, self._left_bytes = place
         self._asked_bytes = 0
-        #: Words of commands that the queues have room for.
+        #: Command words that the queues have room for.
         self._room = 0
-        #: Bursts of fetch whose words are not dealt: where in the commands they end, when they come, their words.
+        #: Bursts of fetch whose words are not dealt: their end in the commands, their arrival, their words.
         self._undealt: deque[tuple[int, int, int]] = deque()
         self._dealt = 0
-        #: Bursts that fetch asks for together, when there is room for all.
+        #: Bursts that fetch requests together if there is room for all.
         self._together = FETCH_BYTES // BURST_BYTES
         self._bursts: deque[tuple[int, int]] = deque()
         self._window = 0.0
         self.free = 0
 
     def _next(self) -> int | None:
-        """Return when fetch asks for bursts again: when no more than one is left; None if it does not."""
+        """Return when fetch requests bursts again: when at most one is left; None if it does not."""
         while len(self._undealt) > 1:
             end, comes, words = self._undealt[0]
             if end > self._room:
@@ -53,7 +53,7 @@ class ReadBus:
         return self._dealt if self._left_bytes > 0 else None
 
     def _fetch(self, begin: int) -> int:
-        """Return the cycle after the bursts of fetch whose beats come from a cycle on."""
+        """Return the cycle after the bursts of fetch whose beats begin in a cycle."""
         for _ in range(self._together):
             size = min(self._left_bytes, BURST_BYTES - (self._offset + self._asked_bytes) % BURST_BYTES)
             if size:
@@ -68,17 +68,17 @@ class ReadBus:
         return begin
 
     def _until(self, operation: Operation, at: int) -> None:
-        """Let fetch go on up to a cycle, in which an operation is taken."""
+        """Advance fetch to a cycle, in which an operation is taken."""
         while (asks := self._next()) is not None and asks <= at:
             self.free = self._fetch(max(self.free, asks + FETCH_TO_BEAT_CYCLES + self._memory.latency_cycles))
         room = self._reach[id(operation)]
         if room > self._room:
-            if asks is None:  # what waited for room in the queues goes on now
+            if asks is None:  # fetch was waiting for room in the queues, and continues now
                 self._dealt = max(self._dealt, at)
             self._room = room
 
     def load(self, operation: Operation, asks: int, beats: int, bursts: int) -> tuple[int, int]:
-        """Return the cycle of the first beat of a load, and the one after its last; it asks for bursts from `asks`."""
+        """Return the cycle of a load's first beat, and the cycle after its last; it requests bursts from `asks` on."""
         config, memory = self._config, self._memory
         self._until(operation, asks)
         first = begin = max(self.free, asks + memory.latency_cycles)
@@ -86,7 +86,7 @@ class ReadBus:
         most = min(LOAD_BURSTS * BURST_BYTES // config.bus_bytes, memory.bursts * each)
         came = 0
         while (ask := self._next()) is not None:
-            # What the load has asked for before comes before.
+            # Earlier requests of the load are answered first.
             passed = int(max(0, ask - begin) * self._rate)
             ahead = min((ask - asks) * each, came + passed + most)
             if ahead >= beats:
@@ -94,14 +94,14 @@ class ReadBus:
             ahead = max(ahead, came)
             begin = self._fetch(begin + memory.cycles(config, ahead - came))
             came = ahead
-        # Many short bursts come as they are answered.
+        # The rate of many short bursts is limited by memory's answers.
         whole = memory.burst_cycles
         self._window = max(self._window, first - whole) + bursts * whole / memory.bursts
         self.free = max(begin + memory.cycles(config, beats - came), round(self._window))
         return first, self.free
 
     def fetched_between(self, operation: Operation, begin: int, end: int) -> int:
-        """Return the beats of fetch that come from `begin` to `end`, while those of a store leave."""
+        """Return the beats of fetch that arrive from `begin` to `end`, while those of a store leave."""
         if self.free <= end:
             self._until(operation, end)
         while self._bursts and self._bursts[0][1] <= begin:

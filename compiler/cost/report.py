@@ -1,4 +1,4 @@
-"""The per-layer report: estimated cycles from the emitted operations, bytes moved, what bounds a layer."""
+"""The per-layer report: estimated cycles from the emitted operations, bytes moved, and the bound of a layer."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ class LayerReport:
 
     Members
     -------
-    cycles : estimate of what passes between the end of the layer before and its own
+    cycles : estimated cycles from the end of the layer before to its own end
     utilization : macs / (cycles * multipliers)
     bytes : moved to and from system memory
     bound : "compute", "weights", "activations" or "vector"
@@ -42,13 +42,13 @@ class LayerReport:
 
     @property
     def layer(self) -> Layer:
-        """What the compiled file says of it."""
+        """The record in the compiled file."""
         return Layer(self.index, self.op, self.name, self.unit, self.macs, self.cycles, self.bytes, self.bound,
                      self.runs)
 
 
 def _vector_cycles(operation: Operation, config: Config) -> int:
-    """Cycles of an operation of the vector unit that waits for nothing."""
+    """Cycles of a vector operation without waits."""
     f = operation.fields
     if f.get("kind") == VectorKind.LOAD_TABLE:
         return f["slots"]

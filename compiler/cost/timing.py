@@ -1,6 +1,6 @@
-"""When every operation begins and ends: the units, their queues, tokens, accumulator buffers and the bus, tile by tile.
+"""Begin and end of every operation, from a model of units, queues, tokens, accumulator buffers and bus, tile by tile.
 
-The figures are those of isa/latency.py; the memory is a parameter.
+The latencies are those of isa/latency.py; the memory is a parameter.
 """
 
 from collections import deque
@@ -26,14 +26,14 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["Timeline", "layer_cycles", "run_times"]
 
-#: By unit, the cycles in which each RUN begins and is done: [runs, 2].
+#: By unit, begin and end of each RUN in cycles: [runs, 2].
 Timeline = dict[Unit, npt.NDArray[np.int64]]
-#: Who meets whom at the banks is known when all is worked out, so it is worked out this many times.
+#: Bank conflicts are known only after all times are computed, so these are computed this many times.
 _PASSES = 2
 
 
 class _Clock:
-    """Lets every unit go on as far as what it waits for is known."""
+    """Advances every unit as far as the times that it waits for are known."""
 
     def __init__(self, stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int,
                  words: Mapping[int, CommandWords], reach: Mapping[int, int], waits: Mapping[int, int]) -> None:
@@ -47,11 +47,11 @@ class _Clock:
                             self.log, waits)
 
     def _reads(self, tile: ArrayTile, start: int) -> None:
-        """Note the banks that a tile reads."""
+        """Record the banks that a tile reads."""
         self.log.array.append((start, start + tile.last_slot, tile.stretch))
 
     def run(self) -> None:
-        """Work out all operations."""
+        """Compute the times of all operations."""
         while any(self._queues.values()):
             moved = self._advance()
             if self._known(Unit.VECTOR):
@@ -66,7 +66,7 @@ class _Clock:
                 raise self._stuck(operation)
 
     def _advance(self) -> bool:
-        """Let load, array and store go on; whether one of them did."""
+        """Advance load, array and store; return whether one of them advanced."""
         before = self._waiting()
         while self._known(Unit.LOAD):
             operation = self._queues[Unit.LOAD].popleft()
@@ -79,7 +79,7 @@ class _Clock:
         return self._waiting() != before
 
     def _waiting(self) -> tuple[int, int]:
-        """Operations, of all units, and tiles that have not been worked out."""
+        """Return the numbers of operations, of all units, and of tiles whose times are not computed."""
         return sum(map(len, self._queues.values())), len(self._array)
 
     def _stuck(self, operation: Operation) -> UnsupportedError:
@@ -89,16 +89,16 @@ class _Clock:
                                 "compiler; another configuration may cut the layer in another way")
 
     def _known(self, unit: Unit) -> bool:
-        """Whether all that the unit's next operation waits for has been worked out."""
+        """Whether all times that the unit's next operation waits for are known."""
         queue = self._queues[unit]
         return bool(queue) and all(id(other) in self.controls.done for other in queue[0].after) and (
             unit is not Unit.LOAD or all(id(other) in self.controls.began for other in self._behind[id(queue[0])]))
 
 
 def run_times(stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int = 0) -> Timeline:
-    """Return when each RUN begins and is done, from a cold start.
+    """Return begin and end of each RUN, from a cold start.
 
-    `commands` is what the stream assembles to, `offset` their place in the image in bytes.
+    `commands` is the assembled stream, `offset` its offset in the image in bytes.
     """
     words, reach = command_words(stream, commands), reaches(stream, commands)
     waits: Mapping[int, int] = {}
@@ -112,7 +112,7 @@ def run_times(stream: Stream, config: Config, commands: Commands, memory: Memory
 
 
 def layer_cycles(stream: Stream, times: Timeline, indices: Sequence[int]) -> dict[int, int]:
-    """By operator (`indices` has it for each layer) the time from the end of what ended before to its own end.
+    """Return by operator (`indices`: the operator of each layer) the time from the previous end to its own end.
 
     The operators are in the order of their ends.
     """

@@ -1,4 +1,4 @@
-"""The vector unit."""
+"""Timing of the vector unit."""
 
 from collections.abc import Callable, Mapping
 
@@ -35,17 +35,17 @@ _ALL_BANKS = (0, 1, 2, 3)
 
 
 class VectorClock:
-    """Runs operations in order; `waits` has the cycles that each loses at the banks."""
+    """Runs operations in order; `waits` has the bank delays of each."""
 
     def __init__(self, config: Config, controls: Controls, array: ArrayClock, log: BankLog,
                  waits: Mapping[int, int]) -> None:
         self._config, self._controls, self._array, self._log, self._waits = config, controls, array, log, waits
         self._free = 0
-        #: From when on a stream finds all outputs.
+        #: Cycle from which a stream can read all outputs.
         self._drained = 0
 
     def run(self, operation: Operation, wait_for_sums: Callable[[], None]) -> None:
-        """Work out an operation; `wait_for_sums` returns when the sums of its next tile are known."""
+        """Compute the times of an operation; `wait_for_sums` returns when its next tile's sums are known."""
         f, config = operation.fields, self._config
         taken = self._controls.offered(operation)
         at = taken + VECTOR_START_CYCLES
@@ -86,18 +86,18 @@ class VectorClock:
         for size in sizes:
             wait_for_sums()
             begin = at = max(at, self._array.sums.popleft())
-            # A buffer cannot be read while the array adds to another one in the same memory.
+            # A buffer cannot be read while the array adds to another buffer in the same memory.
             at = read_beside(at, cycles[size], *self._array.added())
             self._array.release(at)
             self._writes(banks, begin, at, size)
         return at
 
     def _writes(self, banks: tuple[int, ...], begin: int, end: int, words: int) -> None:
-        """Note the words that are written, which go before those of loads."""
+        """Record the written words, which have priority over those of loads."""
         self._log.vector_writes.append((begin + STAGE_RESULT, end + STAGE_RESULT,
                                         write_masks(banks, max(1, (end - begin) // words))))
 
 
 def _out_banks(f: Mapping[str, int]) -> tuple[int, ...]:
-    """Banks of the first words that an operation writes."""
+    """Return the banks of the first words that an operation writes."""
     return walk_banks(f, _OUT_LOOPS, f.get("out_base", 0))

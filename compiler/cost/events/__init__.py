@@ -1,1 +1,1 @@
-"""The cost model in the order of time: bursts on the bus, words at the banks, tiles of array and vector unit."""
+"""The event-driven cost model: bursts on the bus, words at the banks, tiles of array and vector unit."""

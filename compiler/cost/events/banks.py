@@ -1,4 +1,4 @@
-"""What is asked of the scratchpad's banks in each cycle, by those whom others must wait for."""
+"""Requests to the scratchpad's banks in each cycle, from units with priority over others."""
 
 from dataclasses import dataclass, field
 
@@ -9,18 +9,18 @@ __all__ = ["BankLog", "Lane"]
 
 
 class Lane:
-    """Banks that are taken, a bit for each, cycle by cycle.
+    """Bit masks of occupied banks, cycle by cycle.
 
     Members
     -------
-    banks : from cycle 0 on; nothing is taken after its end
+    banks : masks from cycle 0 on; no bank is occupied after their end
     """
 
     def __init__(self) -> None:
         self.banks = bytearray()
 
     def put(self, at: int, banks: bytes | bytearray) -> None:
-        """Take banks from a cycle on; what was taken there before remains so."""
+        """Occupy banks from a cycle on, in addition to those occupied before."""
         mine = self.banks
         if at > len(mine):
             mine.extend(bytes(at - len(mine)))
@@ -29,11 +29,11 @@ class Lane:
         mine += banks[len(mine) - at:]
 
     def quiet(self, begin: int, end: int) -> bool:
-        """Whether nothing is taken from one cycle to before another."""
+        """Whether no bank is occupied in cycles [begin, end)."""
         return not any(self.banks[begin:end])
 
     def free(self, at: int, bank: int) -> int:
-        """Return the first cycle from `at` on in which a bank, one bit, is not taken."""
+        """Return the first cycle from `at` on in which a bank, given as a bit, is free."""
         banks, end = self.banks, len(self.banks)
         while at < end and banks[at] & bank:
             at += 1
@@ -42,12 +42,12 @@ class Lane:
 
 @dataclass(frozen=True)
 class BankLog:
-    """The clients in their order: an array's request is met by others, and the vector unit's reads by stores.
+    """Clients by priority: all others wait for the array, and stores also for the vector unit's reads.
 
     Members
     -------
-    array : what feeds and weights ask for, in the cycle in which the others know of it
-    reads, writes : of the vector unit
+    array : requests of feeds and weights, in the cycle in which they block the others
+    reads, writes : requests of the vector unit
     """
 
     array: Lane = field(default_factory=Lane)
@@ -55,7 +55,7 @@ class BankLog:
     writes: Lane = field(default_factory=Lane)
 
     def put_tile(self, tile: ArrayTile, start: int) -> None:
-        """Note what a tile of the array reads, from its first slot on."""
+        """Record the reads of an array tile, from its first slot on."""
         at = start + BANK_KNOWN_CYCLES
         for asked in tile.banks:
             self.array.put(at, asked)

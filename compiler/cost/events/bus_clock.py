@@ -1,7 +1,7 @@
-"""The bus to the system memory, burst by burst: fetch and loads take turns to read, stores write meanwhile.
+"""The bus to the system memory, burst by burst: fetch and loads alternate in reading, while stores write.
 
-Memory answers reads in their order. Loads ask for a burst a cycle while there is room for what they have asked for;
-fetch asks when no more than one of its bursts is left, and is let in after some of a load's.
+Memory answers reads in order. Loads request a burst a cycle while there is room for the requested beats. Fetch requests
+when at most one of its bursts is left, and gets its turn after some bursts of a load.
 """
 
 from collections import deque
@@ -19,19 +19,19 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["Arrival", "BusClock"]
 
-#: Bursts and beats of stores that wait at most.
+#: Most bursts and beats of stores in the write queue.
 _WRITES_WAITING, _BEATS_WAITING = 14, 508
-#: Addresses of reads that stand in order in front of a memory that takes no more.
+#: Read addresses that wait in order before a memory that accepts no more.
 _ADDRESSES_WAITING = 2
-#: Parts of a beat: rates are whole numbers of them, so that each cycle of a burst leaves less of it.
+#: Parts of a beat: rates are integers in this unit, so that every cycle makes progress.
 _BEAT = 1 << 20
-#: What a burst of a load calls: with the cycle of its first beat, and with the one after its last.
+#: Callbacks of a load's burst: with the cycle of its first beat, and with the cycle after its last.
 Arrival = tuple[Callable[[int], None], Callable[[int], None]]
 
 
 @dataclass
 class _Burst:
-    """Beats; when it may be asked for, then when it may begin; whom to tell, None: fetch; whether it ends a run."""
+    """Beats; when it may be requested, later when it may begin; its callbacks, None: fetch; whether it ends a run."""
 
     beats: int
     at: int
@@ -40,12 +40,12 @@ class _Burst:
 
 
 class BusClock:
-    """Moves bursts in the order of time.
+    """Moves bursts in order of time.
 
     Members
     -------
-    fetch : the commands among what is read
-    now : cycle of what began or ended last
+    fetch : the clock of command reads
+    now : cycle of the latest begin or end
     """
 
     def __init__(self, config: Config, memory: Memory, queues: CommandQueues, place: tuple[int, int]) -> None:
@@ -53,13 +53,13 @@ class BusClock:
         self._longest = BURST_BYTES // config.bus_bytes
         self.fetch = FetchClock(place, config, queues.room)
         total = _BEAT * memory.bytes_per_cycle / config.bus_bytes
-        #: Parts of a beat a cycle: of one direction alone, of each of two.
+        #: Parts of a beat a cycle: for one direction alone, for each of two.
         self._alone, self._shared = (max(1, min(_BEAT, round(rate))) for rate in (total, total / 2))
-        #: Bursts of loads that are not asked for; bursts that are, in their order; beats of loads that take room.
+        #: Bursts of loads that are not requested yet; requested bursts, in order; beats of loads that occupy room.
         self._loads: deque[_Burst] = deque()
         self._reads: deque[_Burst] = deque()
         self._claimed = 0
-        #: Runs of loads that are not asked for to their end; from when on they are so few that a load may be taken.
+        #: Runs of loads that are not fully requested; cycle from which they are few enough to take a load.
         self._runs, self._runs_fit = 0, 0
         self._next_ask = 0
         self._in_a_row = 0
@@ -67,54 +67,54 @@ class BusClock:
         self._waiting_beats = 0
         self._answers: deque[int] = deque([0] * memory.bursts, maxlen=memory.bursts)
         self.now = 0
-        #: When something begins or ends next, unless that has changed.
+        #: Cycle of the next begin or end, None if it must be recomputed.
         self._next: int | None = None
         self._changed = True
-        #: What is left of the burst that is read, and of the one that is written, in parts of a beat; 0: none is.
+        #: Rest of the current read burst and of the current write burst, in parts of a beat; 0: none.
         self._read_left, self._write_left = 0, 0
 
     def load(self, beats: int, at: int, tell: Arrival, *, ends_run: bool) -> None:
-        """Queue a burst of a load, which may be asked for from a cycle on."""
+        """Queue a burst of a load, which may be requested from a cycle on."""
         self._changed = True
         self._loads.append(_Burst(beats, at, tell, ends_run))
         self._runs += ends_run
 
     def takes_load(self) -> int | None:
-        """Return from when on a load may be taken: its runs have room; None: not before others are asked for."""
+        """Return the cycle from which a load's runs have room, so that it may be taken; None: not known yet."""
         return self._runs_fit if self._runs <= RUNS_AHEAD else None
 
     def used(self, beats: int) -> None:
-        """Give the room of beats free."""
+        """Free the room of beats."""
         self._changed = True
         self._claimed -= beats
 
     def store(self, beats: int, at: int, tell: Callable[[int], None]) -> None:
-        """Queue a burst whose beats are all packed in a cycle; `tell` is called with the one after its last beat."""
+        """Queue a burst whose beats are all packed in a cycle; `tell` is called with the cycle after its last beat."""
         self._changed = True
         self._writes.append(_Burst(beats, at, (_nothing, tell)))
         self._waiting_beats += beats
 
     @property
     def full(self) -> bool:
-        """Whether as much waits to be written as there is room for."""
+        """Whether the write queue is full."""
         return len(self._writes) >= _WRITES_WAITING or self._waiting_beats >= _BEATS_WAITING
 
     def take(self, operation: Operation, at: int) -> None:
-        """An operation is taken: its unit reads the next command."""
+        """Record that an operation is taken: its unit reads the next command."""
         self._changed = True
         self.fetch.allow(self._queues.taken(operation), at)
 
     def end(self, operation: Operation, at: int) -> None:
-        """An operation is done."""
+        """Record that an operation is done."""
         self._changed = True
         self.fetch.allow(self._queues.ended(operation), at)
 
     def dealt(self, operation: Operation) -> int | None:
-        """Return when the last word of an operation's command is dealt; None: not known yet."""
+        """Return when the last word of an operation's command is dealt; None if not known yet."""
         return self.fetch.dealt(self._queues.words[id(operation)].end)
 
     def time(self) -> int | None:
-        """Return when something begins or ends next."""
+        """Return the cycle of the next begin or end."""
         if self._changed:
             found, self._changed = self._ask_time(), False
             for time in (self._read_time(), self._write_time()):
@@ -124,7 +124,7 @@ class BusClock:
         return self._next
 
     def go(self, horizon: int) -> None:
-        """Let it begin or end."""
+        """Process the next begin or end."""
         at = self.time()
         assert at is not None
         self._changed = True
@@ -173,7 +173,7 @@ class BusClock:
         return load if fetch is None or load < fetch else fetch
 
     def _ask(self, at: int) -> None:
-        """Put a burst in the order of those that are read."""
+        """Append a burst to the order of reads."""
         fetch = self.fetch.ask_time(at) == at
         load = self._load_may_ask() and self._loads[0].at <= at
         share = LOAD_SHARES[0 if self._queues.short(self.fetch.words) else 1] if fetch else 0
@@ -204,7 +204,7 @@ class BusClock:
         self._read_left = 0
         burst = self._reads.popleft()
         if len(self._reads) >= self._memory.bursts:
-            # Memory takes the address that has waited longest.
+            # Memory accepts the oldest waiting address.
             self._reads[self._memory.bursts - 1].at = at + self._memory.latency_cycles
         if burst.tell is not None:
             burst.tell[1](at)
@@ -219,4 +219,4 @@ class BusClock:
 
 
 def _nothing(at: int) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""

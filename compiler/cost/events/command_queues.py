@@ -1,4 +1,4 @@
-"""Where command words wait: how far fetch deals them before the queue of a unit is full."""
+"""Command queues: how far fetch can deal command words before the queue of a unit is full."""
 
 from bisect import bisect_right
 
@@ -8,23 +8,23 @@ from tq_hw.isa.layout import FEW_WORDS, QUEUE_WORDS, Unit
 
 __all__ = ["CommandQueues"]
 
-#: Words of a queue that are past its RAM, on their way to the unit.
+#: Words of a queue that have left its RAM, between it and the unit.
 _WORDS_AHEAD = 2
-#: Units whose queues fetch hurries for.
+#: Units for whose short queues fetch gets priority.
 _HURRIES = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)
 
 
 class CommandQueues:
-    """A unit reads the command of its next operation as soon as it has taken one; all after that waits in its queue.
+    """A unit reads the command of its next operation as soon as it has taken one; later commands wait in its queue.
 
-    Tables that are written before an operation are read when nothing is in flight: what follows waits until then.
+    Table writes before an operation are read when the unit is idle; the commands after them wait until then.
     """
 
     def __init__(self, stream: Stream, commands: Commands) -> None:
         self.words = command_words(stream, commands)
-        #: By unit: where each of its commands and writes of tables ends, in words of the unit, and of all.
+        #: By unit: the end of each of its commands and table writes, in words of the unit and in words of all.
         self._ends: dict[Unit, tuple[list[int], list[int]]] = {unit: ([0], [0]) for unit in stream.by_unit}
-        #: By unit: words of it that are read, or will be as soon as they are there.
+        #: By unit: its words that are read, or are read as soon as they arrive.
         self._read = dict.fromkeys(stream.by_unit, 0)
         self._total = sum(commands.words) + 1
         end = 0
@@ -42,11 +42,11 @@ class CommandQueues:
         self._room = {unit: self._reach(unit) for unit in stream.by_unit}
 
     def taken(self, operation: Operation) -> int | None:
-        """An operation is taken: return the words that there is room for now; None: it waits for tables first."""
+        """Record that an operation is taken; return the words that have room now, None if it first waits for tables."""
         return self._go_on(operation, tables=False)
 
     def ended(self, operation: Operation) -> int | None:
-        """Return, when an operation has ended, the words that there is room for now; None: that changes nothing."""
+        """Record that an operation has ended; return the words that have room now, None if that is unchanged."""
         return self._go_on(operation, tables=True)
 
     def _go_on(self, operation: Operation, *, tables: bool) -> int | None:
@@ -59,7 +59,7 @@ class CommandQueues:
 
     @property
     def room(self) -> int:
-        """Words of all commands up to which no queue is full."""
+        """Return the words of all commands up to which no queue is full."""
         return min(self._room.values())
 
     def _reach(self, unit: Unit) -> int:
@@ -70,7 +70,7 @@ class CommandQueues:
         return self._total if number == len(of_unit) else of_all[number] - (of_unit[number] - limit)
 
     def short(self, dealt: int) -> bool:
-        """Whether one of the queues that fetch hurries for holds few words when this many of all are dealt."""
+        """Whether a queue that gives fetch priority has few words when `dealt` words of all are dealt."""
         for unit in _HURRIES:
             of_unit, of_all = self._ends[unit]
             number = bisect_right(of_all, dealt) - 1

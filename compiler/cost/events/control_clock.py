@@ -1,4 +1,4 @@
-"""What stands in front of the units' engines, when fetch deals the words of commands as the bus brings them."""
+"""Command arrival at the units, with fetch dealing words as they arrive from the bus."""
 
 from collections.abc import Mapping
 
@@ -14,16 +14,16 @@ __all__ = ["EventControls"]
 
 
 class EventControls(Controls):
-    """Tells the bus what is taken and done, as that makes room for more commands."""
+    """Reports taken and done operations to the bus, because they make room for more commands."""
 
     def __init__(self, words: Mapping[int, CommandWords], memory: Memory, bus: BusClock) -> None:
         super().__init__(words, memory)
         self._bus = bus
-        #: By unit, how much was known when its next operation still waited for something: operations and words.
+        #: By unit, the amount known (operations and words) when its next operation still had to wait.
         self._waited = dict.fromkeys(Unit, -1)
 
     def known(self, operation: Operation) -> bool:
-        """Whether all that an operation waits for is worked out: tokens, its command, room among those in flight."""
+        """Whether all times that an operation waits for are known: tokens, its command, room among those in flight."""
         unit, found = operation.unit, len(self.done) + self._bus.fetch.words
         if self._waited[unit] == found:
             return False
@@ -35,15 +35,15 @@ class EventControls(Controls):
         return known
 
     def _arrival(self, operation: Operation) -> int:
-        """When the last word of a command is dealt."""
+        """Return when the last word of a command is dealt."""
         return self._bus.dealt(operation) or 0
 
     def take(self, operation: Operation, at: int) -> None:
-        """Note that the engine takes an operation."""
+        """Record that the engine takes an operation."""
         super().take(operation, at)
         self._bus.take(operation, at)
 
     def end(self, operation: Operation, at: int) -> None:
-        """Note that an operation is done."""
+        """Record that an operation is done."""
         super().end(operation, at)
         self._bus.end(operation, at)

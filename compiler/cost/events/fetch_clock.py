@@ -1,4 +1,4 @@
-"""Fetch: when it asks for bursts of commands, and when their words are dealt to the queues of the units."""
+"""Fetch: when it requests bursts of commands, and when their words are dealt to the queues of the units."""
 
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -11,48 +11,48 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["FetchClock"]
 
-#: Of fetch: cycles in which it may ask for more after the burst with which it has asked for enough.
+#: Cycles after its last necessary request in which fetch may still request more.
 _ASKED_LATE_CYCLES = 2
-#: Of fetch: from the start to its first request; its words come so much after its beat.
+#: Cycles from the start to the first request of fetch, and from a beat to its words.
 _START_TO_ASK_CYCLES = FETCH_TO_BEAT_CYCLES - 1
 _BEAT_TO_DEAL_CYCLES = FETCH_TO_WORD_CYCLES - _START_TO_ASK_CYCLES
-#: Words that have left the buffer before they are dealt; from room for a burst in it to its request.
+#: Words that have left the buffer and are not dealt yet; cycles from room for a burst in it to its request.
 _WORDS_ON_THE_WAY, _ROOM_TO_ASK_CYCLES = 5, 3
-#: From an operation taken, whose unit then reads its next command, to the first word dealt into the room of that.
+#: Cycles from taking an operation, whose unit then reads its next command, to the first word dealt into that room.
 _TAKEN_TO_DEAL_CYCLES = 6
 _NEVER = 1 << 62
 
 
 class FetchClock:
-    """The commands as fetch reads and deals them.
+    """Reading and dealing of commands by fetch.
 
-    `place` is their offset in their region and their bytes, `room` the words that there is room for at first.
+    `place` is the offset and size of the commands in their region, `room` the words that have room at first.
 
     Members
     -------
-    words : that are dealt, as far as that is known
+    words : dealt words, as far as known
     """
 
     def __init__(self, place: tuple[int, int], config: Config, room: int) -> None:
         self._config, self._room = config, room
         self._offset, self._left_bytes = place
         self._asked_bytes = 0
-        #: Words of the bursts that are asked for and have not come; of those that have and are not dealt, with when.
+        #: Words of requested bursts that have not arrived; words that have arrived and are not dealt, with the time.
         self._coming: deque[int] = deque()
         self._come: deque[tuple[int, int]] = deque()
-        #: From when on, and up to when, it may ask for bursts.
+        #: First and last cycle in which it may request bursts.
         self._asks, self._asks_until = _START_TO_ASK_CYCLES, _NEVER if self._left_bytes else -1
-        #: Words that are dealt at some times.
+        #: Dealt words at some times.
         self._words, self._times = [0], [0]
         self.words = 0
 
     def ask_time(self, at: int) -> int | None:
-        """Return when it may ask for a burst, from a cycle on; None: not before words are dealt."""
+        """Return when it may request a burst, from a cycle on; None: not before words are dealt."""
         at = max(at, self._asks)
         return at if at <= self._asks_until else None
 
     def ask(self, at: int) -> int:
-        """Return the beats of the next burst, which it asks for in a cycle."""
+        """Return the beats of the next burst, which is requested in a cycle."""
         size = min(self._left_bytes, BURST_BYTES - (self._offset + self._asked_bytes) % BURST_BYTES)
         self._left_bytes -= size
         self._asked_bytes += size
@@ -64,35 +64,35 @@ class FetchClock:
         return ceil_div(size, self._config.bus_bytes)
 
     def comes(self, at: int) -> None:
-        """The oldest burst begins to come."""
+        """Record that the oldest burst begins to arrive."""
         self._come.append((self._coming.popleft(), at + _BEAT_TO_DEAL_CYCLES))
         self._deal(0)
 
     def allow(self, words: int | None, at: int) -> None:
-        """From a cycle on, the queues have room for this many words; None: for as many as before."""
+        """Set the words that have room in the queues from a cycle on; None: as before."""
         if words is not None and words > self._room:
             self._room = words
             self._deal(at + _TAKEN_TO_DEAL_CYCLES)
 
     def dealt(self, words: int) -> int | None:
-        """Return when this many words are dealt; None: not known yet."""
+        """Return when `words` words are dealt; None if not known yet."""
         number = bisect_left(self._words, words)
         return self._times[number] - (self._words[number] - words) if number < len(self._words) else None
 
     def _words_at(self, at: int) -> int:
-        """Return the words that are dealt at a time."""
+        """Return the number of words dealt at a time."""
         number = bisect_right(self._times, at)
         if number == len(self._times):
             return self.words
         return max(self._words[number - 1], self._words[number] - (self._times[number] - at))
 
     def _words_out(self, at: int) -> int:
-        """Return the words that have left the buffer at a time: those that are dealt, and some where words flow."""
+        """Return the words that have left the buffer at a time: dealt words, and some more while words flow."""
         dealt = self._words_at(at)
         return dealt + _WORDS_ON_THE_WAY if dealt else 0
 
     def _deal(self, at: int) -> None:
-        """Deal the words that have come, one a cycle, as far as there is room for them."""
+        """Deal the arrived words, one a cycle, as far as they have room."""
         while self._come and self.words < self._room:
             words, comes = self._come[0]
             now = min(words, self._room - self.words)
@@ -107,7 +107,7 @@ class FetchClock:
 
     @property
     def _most(self) -> int:
-        """Words that must have left its buffer before it may ask: it holds no more than one burst then."""
+        """Words that must have left the buffer before a request, so that it has at most one burst."""
         return (self._asked_bytes - BURST_BYTES) // WORD_BYTES
 
     def _ask_again(self) -> None:

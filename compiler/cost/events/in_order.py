@@ -1,4 +1,4 @@
-"""What units have in common that begin an operation when all that it waits for is known."""
+"""Common part of units that begin an operation when all times that it waits for are known."""
 
 from collections import deque
 from collections.abc import Iterable
@@ -10,11 +10,11 @@ __all__ = ["InOrder"]
 
 
 class InOrder:
-    """A unit with one operation under way.
+    """A unit with one current operation.
 
     Members
     -------
-    queue : operations that are not begun
+    queue : operations that have not begun
     """
 
     def __init__(self, controls: EventControls, operations: Iterable[Operation]) -> None:
@@ -23,11 +23,11 @@ class InOrder:
         self._operation: Operation | None = None
 
     def __len__(self) -> int:
-        """Operations that are not done."""
+        """Number of operations that are not done."""
         return len(self.queue) + (self._operation is not None)
 
     def _under_way(self) -> bool:
-        """Whether an operation is under way; the next one is begun if none is, and what it waits for is known."""
+        """Whether there is a current operation; begins the next one if possible."""
         if self._operation is None and self.queue and self._controls.known(self.queue[0]):
             self._operation = self.queue.popleft()
             self._begin(self._operation)

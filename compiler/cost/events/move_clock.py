@@ -1,4 +1,4 @@
-"""Load and store unit and the bus that they share with fetch."""
+"""Timing of the load and store units, word by word and burst by burst."""
 
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -32,7 +32,7 @@ __all__ = ["LoadClock", "StoreClock", "WordClock"]
 
 
 class LoadClock:
-    """Takes loads and asks for their beats; `words` writes them."""
+    """Takes loads and requests their beats; `words` writes them."""
 
     def __init__(self, config: Config, controls: EventControls, bus: BusClock, words: "WordClock",
                  operations: Iterable[Operation]) -> None:
@@ -41,18 +41,18 @@ class LoadClock:
         self._free = 0
 
     def __len__(self) -> int:
-        """Operations that are not taken."""
+        """Number of operations that are not taken."""
         return len(self.queue)
 
     def time(self) -> int | None:
-        """Return when the next load is taken; None: not before another unit has gone on."""
+        """Return when the next load is taken; None: not before another unit advances."""
         if not self.queue or not self._controls.known(self.queue[0]):
             return None
         fits = self._bus.takes_load()
         return None if fits is None else max(self._controls.offered(self.queue[0]), self._free, fits)
 
     def go(self, horizon: int) -> None:
-        """Take it."""
+        """Take the next load."""
         taken = self.time()
         assert taken is not None
         operation = self.queue.popleft()
@@ -75,9 +75,9 @@ class _Words:
 
     Members
     -------
-    banks : of its words, a bit for each
-    there : when bursts begin to be there, the words up to their end, and their beats
-    last : when its last beat is there; None: not known yet
+    banks : bit masks of its words' banks
+    there : arrivals of bursts, the words up to their end, and their beats
+    last : arrival of its last beat, None if not known yet
     """
 
     def __init__(self, operation: Operation, beats: int) -> None:
@@ -91,12 +91,12 @@ class _Words:
         self.last: int | None = None
 
     def fill(self, at: int) -> None:
-        """All words are there a while after a cycle: nothing is read."""
+        """Make all words available some cycles after a cycle: a fill reads nothing."""
         self.last = at + self._to_word
         self.there.append((self.last, len(self.banks), 0))
 
     def arrival(self, beats: int) -> Arrival:
-        """Return what a burst calls when it comes."""
+        """Return the callbacks of a burst."""
         def begins(at: int) -> None:
             self._came += beats
             self.there.append((at + self._to_word, len(self.banks) * self._came // self._beats, beats))
@@ -108,16 +108,16 @@ class _Words:
 
 
 class WordClock:
-    """Writes the words of loads, which go after those of the vector unit."""
+    """Writes the words of loads, which have lower priority than those of the vector unit."""
 
     def __init__(self, controls: EventControls, log: BankLog, bus: BusClock) -> None:
         self._controls, self._log, self._bus = controls, log, bus
         self._queue: deque[_Words] = deque()
-        #: Of the oldest load, the next word, and when it may be written.
+        #: For the oldest load: the next word, and when it may be written.
         self._number, self._at = 0, 0
 
     def __len__(self) -> int:
-        """Loads that are taken and not done."""
+        """Number of loads that are taken and not done."""
         return len(self._queue)
 
     def add(self, operation: Operation, beats: int) -> _Words:
@@ -126,7 +126,7 @@ class WordClock:
         return self._queue[-1]
 
     def time(self) -> int | None:
-        """Return when the next word is written, or the load ends."""
+        """Return when the next word is written or the load ends."""
         if not self._queue:
             return None
         words = self._queue[0]
@@ -135,7 +135,7 @@ class WordClock:
         return words.last and max(self._at - 1, words.last) if self._number == len(words.banks) else None
 
     def go(self, horizon: int) -> None:
-        """Write the words of a burst, but not beyond a cycle."""
+        """Write the words of a burst, up to a cycle."""
         words = self._queue[0]
         if not words.there:
             assert words.last is not None
@@ -160,7 +160,7 @@ class WordClock:
 
 
 class StoreClock(InOrder):
-    """Reads the words of stores, which go after all others, and packs them into beats, which leave in whole bursts."""
+    """Reads the words of stores, with the lowest priority, and packs them into beats, which leave in whole bursts."""
 
     def __init__(self, config: Config, memory: Memory, controls: EventControls, bus: BusClock, log: BankLog,
                  operations: Iterable[Operation]) -> None:
@@ -174,12 +174,12 @@ class StoreClock(InOrder):
         self._bursts: deque[tuple[int, int]] = deque()
         self._free = 0
         self._stalls = False
-        #: When the newest words are packed, and when the beats of all are.
+        #: Times at which the newest words are packed, and at which the beats of all are.
         self._packs: deque[int] = deque([0] * STORE_WORDS_AHEAD, maxlen=STORE_WORDS_AHEAD)
         self._packed = 0.0
 
     def time(self) -> int | None:
-        """Return when the unit asks for a word next; None: not before another one has gone on."""
+        """Return when the unit requests its next word; None: not before another unit advances."""
         if not self._under_way():
             return None
         if self._bus.full:
@@ -199,7 +199,7 @@ class StoreClock(InOrder):
         self._at = self._taken + STORE_TO_BEAT_CYCLES - READ_TO_PACK_CYCLES
 
     def _burst_ends(self, f: Mapping[str, int], run_bytes: int) -> deque[tuple[int, int]]:
-        """Return the words after which each burst is packed, and its beats."""
+        """Return, for each burst, the words after which it is packed, and its beats."""
         found: deque[tuple[int, int]] = deque()
         words = f["count0"] * f["count1"]
         for number, place in enumerate(_run_places(f)):
@@ -210,7 +210,7 @@ class StoreClock(InOrder):
         return found
 
     def go(self, horizon: int) -> None:
-        """Ask for words up to a cycle."""
+        """Request words up to a cycle."""
         assert self._operation is not None
         at, packs, packed, pace, bursts = self._at, self._packs, self._packed, self._pace, self._bursts
         array, reads = self._log.array.banks, self._log.reads.banks
@@ -239,12 +239,12 @@ class StoreClock(InOrder):
         self._operation = None
 
     def _sent(self, operation: Operation, at: int) -> None:
-        """The last beat of an operation has left."""
+        """Record that the last beat of an operation has left."""
         self._controls.end(operation, at + SENT_TO_DONE_CYCLES + self._memory.latency_cycles)
 
 
 def _run_places(f: Mapping[str, int]) -> list[int]:
-    """Where the runs begin."""
+    """Return the offsets of the runs."""
     return [f["memory_offset_bytes"] + outer * f.get("stride3_bytes", 0) + inner * f.get("stride2_bytes", 0)
             for outer in range(f["count3"]) for inner in range(f["count2"])]
 
@@ -260,4 +260,4 @@ def _run_bursts(place: int, run_bytes: int, config: Config) -> tuple[int, ...]:
 
 
 def _nothing(at: int) -> None:
-    """Nobody wants to know."""
+    """Ignore the event."""

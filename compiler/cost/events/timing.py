@@ -1,6 +1,6 @@
-"""When every operation begins and ends: all that happens in the order of time, bursts, words at the banks, tiles.
+"""Begin and end of every operation, from an event-driven model of bursts, words at the banks, and tiles.
 
-The figures are those of isa/latency.py; the memory is a parameter.
+The latencies are those of isa/latency.py; the memory is a parameter.
 """
 
 from collections import deque
@@ -26,26 +26,27 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["event_times", "program_times"]
 
-#: Later than any program ends.
+#: Later than the end of any program.
 _NEVER = 1 << 62
-#: Bursts and tiles of a program that is followed event by event, at most.
+#: Most bursts and tiles of a program that is simulated event by event.
 _MOST_EVENTS = 400_000
 
 
 class _Unit(Protocol):
-    """What goes on in the order of time."""
+    """A unit that is advanced in order of time."""
 
     def time(self) -> int | None:
-        """Return when it does something next; None: not before another unit has gone on."""
+        """Return the time of its next event; None: not before another unit advances."""
 
     def go(self, horizon: int) -> None:
-        """Go on from there; what the others do is known up to a cycle."""
+        """Advance from that time; the other units are known up to a cycle."""
 
 
 class _Clock:
-    """Lets the units go on in the order of time, so that each finds what those have done that it meets.
+    """Advances the units in order of time, so that each sees the accesses of those that it conflicts with.
 
-    The array waits for nobody at the banks: it is ahead of the others, as far as its tokens and buffers are known.
+    The array has the highest priority at the banks. It therefore runs ahead of the others, as far as its tokens and
+    buffers are known.
     """
 
     def __init__(self, stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int) -> None:
@@ -63,7 +64,7 @@ class _Clock:
             StoreClock(config, memory, self.controls, bus, log, stores))
 
     def run(self) -> None:
-        """Work out all operations."""
+        """Compute the times of all operations."""
         waiting, known, array, units = self._waiting, self.controls.known, self._array, self._units
         while True:
             while waiting and known(waiting[0]):
@@ -91,13 +92,13 @@ class _Clock:
 
 
 def program_times(stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int) -> Timeline:
-    """Return when each RUN begins and is done: `event_times`, or, for long programs, `run_times`."""
+    """Return begin and end of each RUN: `event_times`, or `run_times` for long programs."""
     quick = events(stream) > _MOST_EVENTS
     return (run_times if quick else event_times)(stream, config, commands, memory, offset)
 
 
 def events(stream: Stream) -> int:
-    """Bursts that loads and stores move, at least, and tiles."""
+    """Least number of bursts of loads and stores, plus the number of tiles."""
     found = 0
     for operation in stream.operations:
         f = operation.fields
@@ -110,9 +111,9 @@ def events(stream: Stream) -> int:
 
 
 def event_times(stream: Stream, config: Config, commands: Commands, memory: Memory, offset: int) -> Timeline:
-    """Return when each RUN begins and is done, from a cold start.
+    """Return begin and end of each RUN, from a cold start.
 
-    `commands` is what the stream assembles to, `offset` their place in the image in bytes.
+    `commands` is the assembled stream, `offset` its offset in the image in bytes.
     """
     clock = _Clock(stream, config, commands, memory, offset)
     clock.run()

@@ -1,4 +1,4 @@
-"""The vector unit."""
+"""Timing of the vector unit, tile by tile and step by step."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
@@ -42,20 +42,20 @@ class VectorClock(InOrder):
                  operations: Iterable[Operation]) -> None:
         super().__init__(controls, operations)
         self._config, self._array, self._log = config, array, log
-        #: Of the operation under way: the sizes of its tiles that are left, the steps that are left.
+        #: For the current operation: the sizes of its remaining tiles, its remaining steps.
         self._tiles: deque[int] = deque()
         self._cycles: Mapping[int, int] = {}
         self._reads: Iterator[tuple[int, int, int]] = iter(())
         self._step: tuple[int, int, int] | None = None
         self._free = 0
-        #: From when on a stream finds all outputs.
+        #: Cycle from which a stream can read all outputs.
         self._drained = 0
         self._at = 0
-        #: Banks of the words that the operation writes, and how many it has written.
+        #: Banks of the words that the operation writes, and the number of written words.
         self._out, self._written = b"", 0
 
     def time(self) -> int | None:
-        """Return when the unit does something next; None: not before another one has gone on."""
+        """Return the time of the unit's next event; None: not before another unit advances."""
         if not self._under_way():
             return None
         if self._step is not None:
@@ -63,7 +63,7 @@ class VectorClock(InOrder):
         return max(self._at, self._array.sums[0]) if self._array.sums else None
 
     def go(self, horizon: int) -> None:
-        """Go on, in a stream not beyond a cycle up to which the banks are known."""
+        """Advance; a stream only up to the cycle to which the banks are known."""
         assert self._operation is not None
         if self._tiles:
             self._tile(self._tiles.popleft())
@@ -109,16 +109,16 @@ class VectorClock(InOrder):
 
     def _tile(self, size: int) -> None:
         begin = at = max(self._at, self._array.sums.popleft())
-        # A buffer cannot be read while the array adds to another one in the same memory.
+        # A buffer cannot be read while the array adds to another buffer in the same memory.
         at = read_beside(at, self._cycles[size], *self._array.added(), self._config.beats_per_acc_word)
         self._array.release(at)
         self._writes(begin, at, size)
         self._at = at
 
     def _stream(self, horizon: int) -> bool:
-        """Go on with the steps of a stream; whether all are done.
+        """Advance the steps of a stream; return whether all are done.
 
-        A step asks for its words until it has them, those of stream B after those of stream A in the same bank.
+        A step requests its words until it has them; a word of stream B waits for one of stream A in the same bank.
         """
         step, at = self._step, self._at
         self._step = None
@@ -140,7 +140,7 @@ class VectorClock(InOrder):
                     at = max(got, other)
                 elif a & b:
                     at += 1
-                # Millions of steps come in order, and note what nobody has before.
+                # The common case of millions of steps: the step is not delayed, and its cycle is the next entry.
                 if begin == len(noted) and begin == at:
                     noted.append(a | b)
                 else:
@@ -150,7 +150,7 @@ class VectorClock(InOrder):
         return True
 
     def _writes(self, begin: int, end: int, words: int) -> None:
-        """Note the words that are written, which go before those of loads."""
+        """Record the written words, which have priority over those of loads."""
         pace = max(1, (end - begin) // words)
         taken = bytearray(pace * words)
         banks = self._out[self._written:self._written + words]

@@ -1,4 +1,4 @@
-"""Which words a program of the vector unit reads, step by step: what may wait at the banks."""
+"""The words that a program of the vector unit reads, step by step, which may have bank conflicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -16,13 +16,13 @@ from tq_hw.isa.uop import Source
 
 __all__ = ["Reads", "program_reads", "table_reads"]
 
-#: Steps that read: cycles since the step before (of the first one, since the begin), banks of stream A and B, a bit
-#: each; 0: it reads none. The last entry reads nothing; it is the end.
+#: Steps that read: cycles since the step before (for the first step, since the begin), and bit masks of the banks of
+#: streams A and B, 0 for no read. The last entry is the end, without a read.
 Reads = Sequence[tuple[int, int, int]]
 
 
 def table_reads(operation: Operation, config: Config) -> Reads:
-    """Return the steps of a load of the table: an entry a cycle, a word for several."""
+    """Return the steps of a load of the table: an entry a cycle, several entries a word."""
     f = operation.fields
     entries = config.word_bytes // 4
     words = ceil_div(f["slots"], entries)
@@ -65,7 +65,7 @@ def _chunk_sizes(f: Mapping[str, int]) -> set[int]:
 
 
 def _base(f: Mapping[str, int], name: str) -> tuple[int, tuple[int, ...]]:
-    """Return the bank of a stream's first word, and those of its steps: block, row, column, repeats."""
+    """Return the bank of a stream's first word, and its steps modulo the banks: block, row, column, repeats."""
     return f.get(f"{name}_base", 0) % BANKS, tuple(f.get(f"{name}_{step}", 0) % BANKS for step in (
         "block_step", "row_step", "col_step", "repeat1_step", "repeat2_step"))
 
@@ -98,9 +98,9 @@ def _chunk_reads(runs: tuple[tuple[int, int, int], ...], cycles: int, uses: tupl
 
 def _run_reads(start: int, per_slot: int, slots: int, streams: Sequence[tuple[list[int], tuple[tuple[int, int], ...]]]
                ) -> list[tuple[int, int, int]]:
-    """Cycles in which a run of `per_slot` cycles a slot reads, and the banks of its streams.
+    """Return the cycles in which a run of `per_slot` cycles a slot reads, and the banks of its streams.
 
-    A stream has the bank of each slot, and the cycle of a slot and the word of it for each word that is read.
+    A stream is the bank of each slot and, for each word that is read, the cycle within the slot and the word's index.
     """
     found: dict[int, list[int]] = {}
     for which, (banks, words) in enumerate(streams):
@@ -113,7 +113,7 @@ def _run_reads(start: int, per_slot: int, slots: int, streams: Sequence[tuple[li
 
 @lru_cache(maxsize=64)
 def _slot_words(code: int, words: int, config: Config) -> tuple[tuple[int, int], ...]:
-    """Return the cycle of a slot and the word of it for each word that is read, where a beat takes `words` cycles."""
+    """Return, for each word that is read, the cycle within a slot and the word's index; a beat takes `words` cycles."""
     size = ELEMENT_BYTES[code]
     beat = config.requantize_lanes * size
     found, newest = [], -1

@@ -1,4 +1,4 @@
-"""Banks of the words that loads, stores and the vector unit's outputs go through."""
+"""Banks of the words of loads, stores and the vector unit's outputs."""
 
 from functools import lru_cache
 
@@ -10,7 +10,7 @@ __all__ = ["bank_masks"]
 
 
 def bank_masks(base: int, *loops: tuple[int, int]) -> bytes:
-    """Banks of the words of loops from a word on, a bit for each: count and step of each loop, innermost first."""
+    """Return bit masks of the banks of loops from a word on; a loop is its count and step, innermost first."""
     return _walk(tuple((count, step % BANKS) for count, step in loops), base % BANKS)
 
 
