@@ -1,11 +1,11 @@
-"""Whether a program does what the graph says: all of it, before it leaves the compiler.
+"""Verification of every compiled program: its operations must implement the graph.
 
-    graph --contents--> what every layer finds: a number for each byte, by whom it was made
-    stream --replay--> what every operation finds: the same numbers, moved by loads and stores as their fields say
+    graph --contents--> the bytes that every layer reads; a number for each byte identifies its writer
+    stream --replay--> the bytes that every operation reads: the same numbers, moved by the fields of loads and stores
 
-What an operation is for stands with its fields in words of the graph (`compiler/ir/meaning.py`); nothing of what the
-plan, the ring or the emitters know of addresses is used. An operation that reads a byte which the graph does not put
-there, or which is not certainly there in time, is refused with a DataflowError.
+Each operation has a meaning in the graph's terms in addition to its fields (`compiler/ir/meaning.py`). The addresses in
+the plan, the ring and the emitters are not used. An operation is refused with a DataflowError if it reads a byte that
+the graph does not put there, or that is not certain to be there in time.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ __all__ = ["DataflowError", "verify", "verify_makers", "verify_places", "verify_
 
 @contextmanager
 def _reported() -> Iterator[None]:
-    """Say what a refusal means, and what to do about it."""
+    """Add to an error what it means, and what to do."""
     try:
         yield
     except DataflowError as error:
@@ -36,25 +36,25 @@ def _reported() -> Iterator[None]:
 
 
 def verify_makers(before: Graph, after: Graph) -> None:
-    """Check that what each layer reads is made before it, states between the same writes as before; DataflowError."""
+    """Check that each layer's inputs are written before it, and states read between the same writes; DataflowError."""
     with _reported():
         check_makers(before, after)
 
 
 def verify_places(before: Graph, after: Graph) -> None:
-    """Check that all layers find in a graph without some copies what they find in the one with them; DataflowError."""
+    """Check that a graph without some copies gives all layers the same inputs as before; DataflowError."""
     with _reported():
         check_places(before, after)
 
 
 def verify(emitter: Emitter) -> None:
-    """Check the stream of a model; DataflowError names the first operation that is wrong."""
+    """Check the stream of a model; DataflowError names the first wrong operation."""
     with _reported():
         Replay(emitter, emitter.stream).run()
 
 
 def verify_warm(emitter: Emitter, warm: Stream) -> None:
-    """Check a stream that runs after the one of `emitter`, or after itself, with the scratchpad as that left it."""
+    """Check a stream that runs after that of `emitter`, or after itself, with the scratchpad in the state it left."""
     with _reported():
         replay = Replay(emitter, emitter.stream)
         replay.run()

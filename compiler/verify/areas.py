@@ -1,4 +1,4 @@
-"""Words, or bytes, that nested loops walk over: seen in an array without an index for each of them."""
+"""Words or bytes that nested loops address: views of an array, without an index for each."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,20 +9,20 @@ from tq_hw.compiler.verify.numbers import Bytes, Index
 
 __all__ = ["ADDRESSES", "Area", "Form", "form_of"]
 
-#: Addresses of words are modulo this.
+#: Word addresses are modulo this.
 ADDRESSES = 1 << 16
 
 
 class Form(NamedTuple):
-    """Loops, the outermost one first, and what the places that they walk over have in common.
+    """Loops, the outermost first, and common properties of the addresses that they visit.
 
     Members
     -------
     counts, steps : of each loop
-    low, high : first place and the one after the last one, from the base
-    apart : whether all places are certainly different ones
-    dense : whether they are all between `low` and `high`
-    ahead : whether they follow each other, in their order, from `low` on
+    low, high : range [low, high) of addresses, relative to the base
+    apart : whether all addresses are certain to be distinct
+    dense : whether they are all addresses between `low` and `high`
+    ahead : whether they are consecutive, in order, from `low` on
     """
 
     counts: tuple[int, ...]
@@ -35,11 +35,11 @@ class Form(NamedTuple):
 
 
 class Area:
-    """Places `base` + sum of index * step of all loops of a form.
+    """Addresses `base` + sum of index * step over the loops of a form.
 
     Members
     -------
-    low, high : first place and the one after the last one
+    low, high : range [low, high) of addresses
     """
 
     __slots__ = ("base", "form", "high", "low")
@@ -50,7 +50,7 @@ class Area:
 
     @classmethod
     def of(cls, base: int, counts: tuple[int, ...], steps: tuple[int, ...]) -> "Area":
-        """Area of some loops."""
+        """Return the area of some loops."""
         return cls(base, form_of(counts, steps))
 
     @property
@@ -59,7 +59,7 @@ class Area:
         return self.form.counts
 
     def view(self, array: Bytes) -> Bytes:
-        """Return a view [*counts] of an array [place], in which all places lie; [places] if they follow each other."""
+        """Return a view [*counts] of an array that has all addresses; [addresses] if they are consecutive."""
         form = self.form
         if form.ahead:
             return array[self.low:self.high]
@@ -67,14 +67,14 @@ class Area:
         return np.ndarray(form.counts, array.dtype, array, self.base * size, _scaled(form.steps, size))
 
     def set(self, array: Bytes, value: int) -> None:
-        """Write one value to all places of an array, in which they lie."""
+        """Write one value to all addresses of an array."""
         if self.form.dense:
             array[self.low:self.high] = value
         else:
             self.view(array)[...] = value
 
     def places(self) -> Index:
-        """Return all places, [*counts]."""
+        """Return all addresses, [*counts]."""
         form = self.form
         found: Index = np.full(form.counts, self.base)
         for axis, (count, step) in enumerate(zip(form.counts, form.steps, strict=True)):
@@ -89,12 +89,12 @@ def _scaled(steps: tuple[int, ...], size: int) -> tuple[int, ...]:
 
 @lru_cache(maxsize=8192)
 def form_of(counts: tuple[int, ...], steps: tuple[int, ...]) -> Form:
-    """Return the form of some loops, the outermost one first."""
+    """Return the form of some loops, the outermost first."""
     ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
     low, high = sum(min(end, 0) for end in ends), sum(max(end, 0) for end in ends) + 1
     loops = [(step, count) for step, count in zip(steps, counts, strict=True) if count > 1]
-    # From the shortest step on: one that is not below the places walked over so far meets none of them again; one that
-    # is not above leaves no gap.
+    # In order of steps: a step that is at least the span so far repeats no address; one that is at most the span leaves
+    # no gap.
     reach = 1
     apart = dense = True
     for step, count in sorted((abs(step), count) for step, count in loops):

@@ -1,4 +1,4 @@
-"""What coded runs of the image are decoded to, for a whole stream at once."""
+"""Decoded contents of the image's coded runs, for a whole stream at once."""
 
 from collections.abc import Mapping
 
@@ -13,11 +13,11 @@ __all__ = ["DecodedRows"]
 
 
 class DecodedRows:
-    """The bytes of all coded runs that loads of a stream bring.
+    """The decoded bytes of all coded runs that a stream loads.
 
     Members
     -------
-    data : of all runs, one after the other
+    data : bytes of all runs, in order
     """
 
     def __init__(self, stream: Stream, image: bytes, config: Config) -> None:
@@ -33,7 +33,7 @@ class DecodedRows:
         self.data = b"".join(found)
 
     def first(self, fields: Mapping[str, int]) -> int:
-        """Return the place in `data` of what a load brings."""
+        """Return the offset in `data` of a load's bytes."""
         place = self._places.get(_key(fields))
         if place is None or fields["region"] != REGION_IMAGE:
             raise DataflowError("a load of coded rows reads them in the image, a row for a word")

@@ -1,4 +1,4 @@
-"""Weights and parameters: words that hold the bytes of a layer's constants."""
+"""Checks of weights and parameters: words with the bytes of a layer's constants."""
 
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ __all__ = ["channels_of", "constants", "holds"]
 
 
 def channels_of(sums: Sums | None, config: Config) -> Index | None:
-    """How many columns have a channel in each block of a tile: None: all. What is in the others means nothing."""
+    """Return the number of columns with a channel in each block of a tile, None for all; the others have no meaning."""
     if not isinstance(sums, Tile):
         return None
     channels = sums.layer.output.shape[3]
@@ -30,10 +30,10 @@ def channels_of(sums: Sums | None, config: Config) -> Index | None:
 
 def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], channels: Index | None, what: str, *,
               element: int = 0) -> None:
-    """Check an area [block, word] that holds constant bytes [block or one for all, word, byte] from their first one on.
+    """Check an area [block, word] with constant bytes [block or one for all, word, byte] from their first byte on.
 
-    The caller has noted that it is read, if it exists. Of each block the first `channels` bytes of every word mean
-    something; with `element`, the first `channels` elements of that size in all of its words together.
+    The caller has recorded the read, if the area exists. In each block only the first `channels` bytes of every word
+    have a meaning; with `element`, only the first `channels` elements of that size over all its words.
     """
     size, width = wanted.shape[2], machine.config.word_bytes
     exists = machine.exists(area)
@@ -58,7 +58,7 @@ def constants(machine: Machine, area: Area, wanted: npt.NDArray[np.uint8], chann
 
 
 def holds(machine: Machine, area: Area, data: npt.NDArray[np.uint8]) -> bool:
-    """Whether an area, which exists, holds full words of these bytes, each block as it stands in the image."""
+    """Whether an existing area has full words of these bytes, each block as in the image."""
     codes = area.view(machine.pad.codes)
     if len(data) == 1:
         number = codes.item(0) >> SIZE_BITS
@@ -76,6 +76,6 @@ def holds(machine: Machine, area: Area, data: npt.NDArray[np.uint8]) -> bool:
 
 @lru_cache(maxsize=256)
 def _words(count: int, width: int) -> Index:
-    """Codes of full words, one after the other from number 0 on."""
+    """Return the codes of full, consecutive words from number 0 on."""
     codes: Index = (np.arange(count) * width << SIZE_BITS) + width
     return codes

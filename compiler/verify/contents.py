@@ -1,8 +1,10 @@
-"""What the graph says: which bytes every layer finds in its inputs, followed layer by layer.
+"""The graph's contents: the bytes that every layer reads, tracked layer by layer.
 
-Layers that move bytes give them on; all others make new ones. Tensors that share bytes are followed in the bytes of
-their root, so a layer that writes into a tensor which is still needed shows in what the next one finds. Bytes that
-one layer makes have numbers that follow each other: there is an array only of those that several layers put together.
+Layers that move bytes keep their numbers; all others give new numbers. Tensors that share bytes are tracked in the
+bytes of their root, so overwriting a tensor that is still needed changes what its next reader finds.
+
+The bytes that one layer writes have consecutive numbers. An array of numbers exists only for roots that several layers
+write.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,25 +24,25 @@ __all__ = ["Contents", "moves", "size_of", "states"]
 
 
 def moves(layer: Layer) -> bool:
-    """Whether a layer gives on bytes as they are."""
+    """Whether a layer only moves bytes."""
     return isinstance(layer, Move | Pad)
 
 
 def _read(layer: Layer) -> list[Value]:
-    """Inputs that a layer reads: a move that has lost copies may still name what they were of."""
+    """Return the inputs that a layer reads: a move may still list inputs of removed copies."""
     if isinstance(layer, Move):
         return [layer.inputs[source] for source in sorted({copy.source for copy in layer.copies if copy.source >= 0})]
     return list(layer.inputs)
 
 
 def states(graph: Graph) -> list[Value]:
-    """Return the values that live on from one inference to the next."""
+    """Return the values that persist from one inference to the next."""
     values = [value.root for layer in graph.layers for value in (*layer.inputs, layer.output)]
     return list({id(value): value for value in values if value.initial is not None}.values())
 
 
 def size_of(graph: Graph) -> int:
-    """Numbers that a graph takes: of its inputs and states, and of what layers make."""
+    """Return how many numbers a graph needs: for its inputs and states, and for the outputs of layers."""
     values = {id(v.root): v.root for v in (*graph.inputs, *states(graph))}
     return sum(v.size_bytes for v in values.values()) + sum(
         layer.output.size_bytes + sum(v.size_bytes for v in layer.inputs if isinstance(layer, Lstm))
@@ -48,7 +50,7 @@ def size_of(graph: Graph) -> int:
 
 
 def _last_uses(graph: Graph) -> dict[int, int]:
-    """Last layer that reads or writes each root, of those that nobody needs in the end."""
+    """Return the last layer that reads or writes each root; inputs, outputs and states are needed to the end."""
     last = {id(value.root): number for number, layer in enumerate(graph.layers)
             for value in (*layer.inputs, layer.output)}
     for value in (*graph.inputs, *graph.outputs, *states(graph)):
@@ -57,16 +59,16 @@ def _last_uses(graph: Graph) -> dict[int, int]:
 
 
 class Contents:
-    """Follows a graph; `constant` gives the number of a constant's first dense byte."""
+    """Tracks the contents of a graph; `constant` returns the number of a constant's first dense byte."""
 
     def __init__(self, graph: Graph, numbers: Numbers, names: Sequence[str],
                  constant: Callable[[Value], int]) -> None:
         self.graph, self.numbers, self.names, self._constant = graph, numbers, names, constant
-        #: Numbers of the bytes of roots; the first one where they follow each other.
+        #: Numbers of the bytes of roots; only the first number if they are consecutive.
         self._roots: dict[int, Bytes | int] = {}
-        #: Roots whose array was given to a reader; it changes no more.
+        #: Roots whose array was given to a reader and must not change any more.
         self._given: set[int] = set()
-        #: Roots that are whole from the beginning, or by one layer.
+        #: Roots that are complete from the beginning, or written by one layer.
         self._whole: set[int] = set()
         self._before: list[dict[int, Bytes | int]] = []
         self._made: dict[tuple[int, int], int] = {}
@@ -78,7 +80,7 @@ class Contents:
             self._root(value.root)
 
     def follow(self, number: int) -> None:
-        """Go on to layer `number`."""
+        """Advance to layer `number`."""
         for at in range(len(self._before), min(number + 1, len(self.graph.layers))):
             layer = self.graph.layers[at]
             self._follow(at, layer)
@@ -130,7 +132,7 @@ class Contents:
         return first
 
     def _own(self, root: Value) -> Bytes:
-        """Return the array of a root for writing."""
+        """Return a writable array of a root."""
         array = self._root(root)
         if isinstance(array, int):
             array = self._roots[id(root)] = self.numbers.consecutive(array, root.size_bytes)
@@ -180,7 +182,7 @@ class Contents:
         self._write(output, dense)
 
     def _keep_states(self, number: int, layer: Lstm, first: int) -> None:
-        """Hidden states are those of the last step; cell states are made."""
+        """Set the states: the hidden state is that of the last step, the cell state is new."""
         _, hidden, cell = layer.inputs
         rows = np.arange(layer.batch)
         last = ((layer.steps - 1) * layer.batch + rows) if layer.time_major else (rows + 1) * layer.steps - 1
@@ -189,7 +191,7 @@ class Contents:
         self._write(cell, self.numbers.consecutive(self._make(number, cell), cell.size_bytes))
 
     def find(self, number: int, value: Value) -> Found:
-        """Return what layer `number` finds in one of its inputs, or in a part of it."""
+        """Return the contents of one of layer `number`'s inputs, or of a part of it."""
         key = number, id(value), False
         if key not in self._found:
             if id(value.root) not in self._before[number]:
@@ -201,7 +203,7 @@ class Contents:
         return self._found[key]
 
     def made(self, number: int, value: Value) -> Found:
-        """Return what layer `number` makes: its output, rows of it, or a state."""
+        """Return the contents that layer `number` writes: its output, rows of it, or a state."""
         key = number, id(value), True
         if key not in self._found:
             _, _, w, c = value.shape
@@ -219,16 +221,16 @@ class Contents:
         return self.numbers.consecutive(self._first[id(root)], root.size_bytes)
 
     def left(self, value: Value) -> Bytes:
-        """Return the bytes in memory of a value after the last layer."""
+        """Return the bytes of a value in memory after the last layer."""
         self.follow(len(self.graph.layers))
-        # A constant that is an output is in no layer.
+        # No layer writes a constant that is an output.
         there, first = self._root(value.root), value.place.offset_bytes
         if isinstance(there, int):
             return self.numbers.consecutive(there + first, value.size_bytes)
         return there[first:first + value.size_bytes]
 
     def drop(self, number: int) -> None:
-        """Forget what the layers before `number` find and make."""
+        """Forget the contents that the layers before `number` read and write."""
         for key in [key for key in self._found if key[0] < number]:
             del self._found[key]
         for layer in range(self._dropped, number):

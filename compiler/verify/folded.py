@@ -1,4 +1,4 @@
-"""Folded windows: neighbouring output columns whose kernel rows are read as one stretch of bytes."""
+"""Checks of folded windows: neighbouring output columns whose kernel rows are one stretch of bytes."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["UNKNOWN", "folded"]
 
-#: Where a row or column lies that nothing has read.
+#: Offset of a row or column that was not read yet.
 UNKNOWN = -1 << 40
 
 
@@ -43,7 +43,7 @@ def folded(machine: Machine, part: Part) -> None:
 
 
 class _Rows(NamedTuple):
-    """Rows of the image, how far their words [row, piece] are from the first one; what is wrong with them."""
+    """Rows of the image, the offsets of their words [row, piece] from the first word; the error, if any."""
 
     places: Index
     offsets: Index
@@ -55,7 +55,7 @@ class _Rows(NamedTuple):
 @lru_cache(maxsize=1024)
 def _rows(table: tuple[tuple[int, ...], ...], rows: tuple[int, int], stride: int, pad: int, h: int,
           said: tuple[int, int, int], row_step: int) -> _Rows:
-    """Follow the rows of windows; `said` is what the operation says: first row, stride, rows."""
+    """Return the rows of windows; `said` has the operation's fields: first row, stride, rows."""
     pieces, outs = np.asarray(table), np.arange(rows[1])[:, None]
     places = (rows[0] + outs) * stride - pad + np.arange(len(pieces))
     seen = said[0] + outs * said[1] + np.arange(len(pieces))
@@ -69,7 +69,7 @@ def _rows(table: tuple[tuple[int, ...], ...], rows: tuple[int, int], stride: int
 
 
 class _Windows:
-    """What words [row, window, piece] should hold: bytes of rows of the image, each window's from its first one on."""
+    """The expected words [row, window, piece]: bytes of image rows, from each window's first byte on."""
 
     def __init__(self, machine: Machine, part: Part, rows: Index, words: Index, first: Index) -> None:
         self.machine, self.layer, self.rows, self.words, self.first = machine, part.tile.layer, rows, words, first
@@ -77,13 +77,13 @@ class _Windows:
         assert fold is not None
         self._pieces = np.arange(fold.pieces) * width
         self.lanes = self._pieces[:, None] + np.arange(width)
-        #: Bytes of a window; those after them may be any.
+        #: Bytes of a window; later bytes may have any value.
         self.size = (self.layer.kernel[1] + (fold.columns - 1) * self.layer.stride[1]) * self.layer.inputs[0].shape[3]
         self.found = machine.found(self.layer.inputs[0], False)
         self.flags = machine.numbers.looked_up if self.layer.input_table is not None else 0
 
     def follow(self) -> bool:
-        """Whether all words of windows that lie inside hold the bytes that should follow each other there."""
+        """Whether all words of windows inside the image have the expected consecutive bytes."""
         _, _, w, c = self.layer.inputs[0].shape
         inner = (self.first >= 0) & (self.first + self.size <= w * c)
         begin, place = self.found.there, self.found.place
@@ -95,14 +95,14 @@ class _Windows:
         return self.machine.pad.begin(self.words[:, inner], wanted, sizes)
 
     def right(self, windows: Index) -> bool:
-        """Whether some windows are as they should be, byte by byte."""
+        """Whether some windows have the expected bytes."""
         if not windows.size:
             return True
         found = self.machine.there(self.words[:, windows], "input 0")
         return bool((self._of(found) == self._of(self._wanted(self.first[windows]))).all())
 
     def expect(self) -> None:
-        """Refuse a byte that should be another one."""
+        """Refuse the first unexpected byte."""
         found = self.machine.there(self.words, "input 0")
         self.machine.expect(self._of(found), self._of(self._wanted(self.first)), self.words, "input 0")
 
@@ -114,12 +114,12 @@ class _Windows:
         return np.where(there, wanted, np.asarray(self.machine.numbers.fill(self.layer.pad_value), wanted.dtype))
 
     def _of(self, numbers: Bytes) -> Bytes:
-        """Leave out what is after the windows."""
+        """Drop the bytes after the windows."""
         return np.where(self.lanes >= self.size, 0, numbers)
 
 
 def _fold_table(machine: Machine, part: Part) -> tuple[tuple[int, ...], ...]:
-    """Address of each [kernel row, piece] by the folding table, after a check of its other fields."""
+    """Return the folding table's address of each [kernel row, piece], after a check of the other fields."""
     fold = part.fold
     assert fold is not None
     key = id(fold), part.tile.layer.kernel[0], machine.versions["folds"]

@@ -1,4 +1,4 @@
-"""What a layer finds in one of its inputs, or makes: numbers of its dense bytes, wherever these lie in their root."""
+"""Contents of a layer's input or output: the numbers of its dense bytes, at its place in the root."""
 
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -42,11 +42,11 @@ _small_grid = lru_cache(maxsize=1024)(_grid)
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Numbers of a value's dense bytes, which lie in `there` at `place`.
+    """Numbers of a value's dense bytes, which are in `there` at `place`.
 
     Members
     -------
-    there, size : numbers of all bytes of the value's root; the first of them where they follow each other
+    there, size : numbers of all bytes of the value's root, or only the first if they are consecutive; their count
     """
 
     there: Bytes | int
@@ -56,12 +56,12 @@ class Found:
     numbers: Numbers
 
     def __post_init__(self) -> None:
-        """Check that the value lies in its root."""
+        """Check that the value is inside its root."""
         _check_place(self.size, self.place, self.shape)
 
     @cached_property
     def begin(self) -> int | None:
-        """Number of the first dense byte, if those of all dense bytes follow each other; else None."""
+        """Number of the first dense byte, if those of all dense bytes are consecutive; else None."""
         _, _, w, c = self.shape
         if not isinstance(self.there, int) or (self.place.row_bytes, self.place.pixel_bytes) != (w * c, c):
             return None
@@ -77,7 +77,7 @@ class Found:
         return self.pixels(slice(0, n * h), slice(0, w))
 
     def pixels(self, rows: "slice | Index", cols: "slice | Index") -> Bytes:
-        """Return the numbers [row, column, channel] of some rows, counted over all images, and columns."""
+        """Return the numbers [row, column, channel] of some rows, which count over all images, and columns."""
         place, (_, _, _, c) = self.place, self.shape
         if not isinstance(self.there, int):
             found: Bytes = grid_of(self.there, place, self.shape)[rows][:, cols]
@@ -95,7 +95,7 @@ class Found:
         return numbers
 
     def of_rows(self, rows: Index, at: Index) -> Bytes:
-        """Return the numbers [row, ...] of bytes `at` of some rows, counted over all images."""
+        """Return the numbers [row, ...] of bytes `at` of some rows, which count over all images."""
         _, _, w, c = self.shape
         place = self.place
         if isinstance(self.there, int) and place.pixel_bytes == c:
@@ -105,14 +105,14 @@ class Found:
         return self.pixels(rows, slice(0, w)).reshape(len(rows), w * c)[:, at]
 
     def equals(self, other: "Found") -> bool:
-        """Whether all bytes are the same, in whatever rows and columns."""
+        """Whether all bytes are the same, for any rows and columns."""
         if isinstance(self.there, int) and (self.there, self.place, self.shape) == (
                 other.there if isinstance(other.there, int) else None, other.place, other.shape):
             return True
         return np.array_equal(self.grid().reshape(-1), other.grid().reshape(-1))
 
     def at(self, offsets: Index) -> Index:
-        """Where in the root dense bytes are."""
+        """Return the offsets of dense bytes in the root."""
         _, _, w, c = self.shape
         place = self.place
         if place.pixel_bytes == c and place.row_bytes == w * c:
@@ -123,7 +123,7 @@ class Found:
         return places
 
     def runs(self, offsets: Index, lanes: Index) -> Bytes:
-        """Return the numbers [..., lane] of the bytes after dense bytes in the root; beyond its end mean nothing."""
+        """Return the numbers [..., lane] of root bytes from dense bytes on; they have no meaning beyond its end."""
         places = self.at(offsets)[..., None] + lanes
         if isinstance(self.there, int):
             found: Bytes = (places + self.there).astype(self.numbers.dtype)

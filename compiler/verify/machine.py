@@ -1,4 +1,4 @@
-"""The state that a program works on, with a number in place of every byte."""
+"""The machine's state during a replay, with a number in place of every byte."""
 
 from collections import deque
 from collections.abc import Mapping
@@ -25,13 +25,13 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
 
 _MIXED = np.int64(MIXED).tobytes()
-#: Fields that an operation does not name are 0.
+#: Absent fields of an operation are 0.
 _ABSENT = {unit: dict.fromkeys(layout.fields, 0) for unit, layout in UNITS.items()}
 
 
 @dataclass
 class Region:
-    """One memory region: numbers of its bytes, and loads and stores that the other unit does not know to be done."""
+    """One memory region: the numbers of its bytes, and the loads and stores not yet known to be done."""
 
     bytes: MemoryBytes
     pending: dict[Unit, Pending]
@@ -39,14 +39,14 @@ class Region:
 
 @dataclass
 class Buffers:
-    """Accumulator buffers that one operation of the array fills, in their order.
+    """Accumulator buffers that one operation of the array fills, in order.
 
     Members
     -------
-    block, first, last : output block and slots of each
-    sums : what they hold, as the operations say; None: `bytes`, [block, slot, column]
-    parts : operations that added to it
-    taken : how many the vector unit has had
+    block, first, last : output block and slots of each buffer
+    sums : their contents by the operations' meaning; None: `bytes`, [block, slot, column]
+    parts : operations that added to them
+    taken : number of buffers that the vector unit has read
     """
 
     block: Index
@@ -60,7 +60,7 @@ class Buffers:
 
 @dataclass(frozen=True)
 class Run:
-    """A row of `size` bytes that begins with byte `where` of its tensor, reduced up to its byte `end`."""
+    """A row of `size` bytes that begins at byte `where` of its tensor, reduced up to its byte `end`."""
 
     where: int
     end: int
@@ -69,12 +69,12 @@ class Run:
 
 @dataclass
 class Collected:
-    """What of a layer's elements vector registers have collected since it last was whole.
+    """Elements that vector registers have collected since the layer's last complete result.
 
     Members
     -------
-    rows : of a `Flat` layer
-    runs : by the registers that are written
+    rows : rows of a `Flat` layer
+    runs : runs by written register
     """
 
     rows: int = 0
@@ -83,17 +83,17 @@ class Collected:
 
 @dataclass
 class Machine:
-    """Memories, tables and registers while the operations of a stream pass in program order.
+    """Memories, tables and registers during the replay of a stream in program order.
 
     Members
     -------
-    rows : what coded runs of the image are decoded to
+    rows : decoded bytes of the image's coded runs
     pad : the scratchpad
-    regions : the arena and the state by number
-    operation, fields : the present one, all of its fields
-    registers, register_slots, owners : the operation that wrote each vector register, for how many slots, and the first
-        register of the vector; wide : bytes of int32 that were moved into register 0
-    collected : by layer, what of it registers have collected
+    regions : the arena and the state, by number
+    operation, fields : the current operation, and all of its fields
+    registers, register_slots, owners : the operation that wrote each vector register, its slots, and the first register
+        of the vector; wide : bytes of int32 that were moved into register 0
+    collected : by layer, the elements that registers have collected
     tables : bytes of all entries of the table
     """
 
@@ -117,16 +117,16 @@ class Machine:
     tables: Bytes = field(init=False)
     uops: dict[int, Mapping[str, int]] = field(default_factory=dict)
     folds: dict[int, tuple[Mapping[str, int], ...]] = field(default_factory=dict)
-    #: How often micro-operations and entries of the folding table were written.
+    #: Number of writes of micro-operations, of the folding table and of the table.
     versions: dict[str, int] = field(default_factory=lambda: {"uops": 0, "folds": 0, "table": 0})
 
-    #: Addresses of a folding plan's rows and pieces, by the plan and how often the table was written.
+    #: Addresses of a folding plan's rows and pieces, by the plan and the number of table writes.
     fold_tables: dict[tuple[int, ...], tuple[tuple[int, ...], ...]] = field(default_factory=dict)
-    #: What was found right and cannot have changed.
+    #: Keys of successful checks that need not be repeated.
     checked: set[tuple[int, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        """Nobody has written anything."""
+        """Initialize all state as not written."""
         words = self.config.scratchpad_words
         self.tables = np.full(TABLE_BYTES, NOTHING, self.numbers.dtype)
         self.pad = Pad(words, self.config.word_bytes, self.numbers.dtype)
@@ -138,19 +138,19 @@ class Machine:
         self._log: list[tuple[Operation, int]] = []
 
     def add_region(self, number: int, size: int) -> None:
-        """Add a memory region of which nothing is written."""
+        """Add an unwritten memory region."""
         self.regions[number] = Region(MemoryBytes(size, self.config.word_bytes, self.numbers.dtype),
                                       {Unit.LOAD: Pending(), Unit.STORE: Pending()})
 
     def begin(self, operation: Operation) -> None:
-        """Go on to the next operation."""
+        """Advance to the next operation."""
         self.operation, self.fields = operation, _ABSENT[operation.unit] | operation.fields
         self._log.append((operation, self.order.runs[operation.unit] + 1))
 
     # Scratchpad
 
     def words(self, words: Index) -> Index:
-        """Return addresses modulo 2^16 that the present operation reads."""
+        """Return addresses modulo 2^16, and record that the current operation reads them."""
         words = words & ADDRESSES - 1
         self._read.append(words)
         return words
@@ -163,7 +163,7 @@ class Machine:
             raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {self._touched.size}") from None
 
     def read(self, words: Index, what: str) -> Bytes:
-        """Return the bytes at addresses that the present operation reads, [..., byte]."""
+        """Return the bytes at addresses that the current operation reads, [..., byte]."""
         return self.there(self.words(words), what)
 
     def exists(self, area: Area) -> bool:
@@ -171,7 +171,7 @@ class Machine:
         return area.low >= 0 and area.high <= self._touched.size
 
     def reads(self, area: Area) -> None:
-        """Note that the present operation reads words, which exist."""
+        """Record that the current operation reads existing words."""
         late = self._touched.read(self.order, area)
         if late is not None:
             self._read.append(late)
@@ -186,7 +186,7 @@ class Machine:
         self._in_order(self._touched.touch(self.order, words, True), True, "scratchpad word")
 
     def write_codes(self, area: Area, codes: Index) -> None:
-        """Write words, which exist and are different ones, by their codes."""
+        """Write existing, distinct words by their codes."""
         there = area.view(self.pad.codes)
         there[...] = codes.reshape(there.shape)
         late = self._touched.write(self.order, area)
@@ -194,7 +194,7 @@ class Machine:
             self._in_order(late, True, "scratchpad word")
 
     def end(self) -> None:
-        """Check that all that the operation has read was there in time."""
+        """Check that all reads of the operation are ordered after the writes."""
         if self._read:
             for read in self._read:
                 late = read if isinstance(read, tuple) else self._touched.touch(self.order, read, False)
@@ -202,7 +202,7 @@ class Machine:
             self._read.clear()
 
     def left(self) -> Bytes:
-        """Return the scratchpad as the next inference finds it: all but constants belongs to this one."""
+        """Return the scratchpad for the next inference, in which only constants are valid."""
         there = self.pad.all()
         return np.where(self.numbers.stale(there), np.asarray(NOTHING, there.dtype), there)
 
@@ -213,9 +213,9 @@ class Machine:
                                 f"RUN {run} of the {unit.name.lower()} unit, which {'writes' if wrote else 'reads'} it")
 
     def touch_bytes(self, number: int, runs: Runs, writes: bool) -> None:
-        """Note that runs of a region are touched, after a check that they exist and are touched in order.
+        """Record accesses to runs of a region, after a check that the runs exist and the accesses are ordered.
 
-        They are touched by the load unit, which reads, or by the store unit, which writes.
+        The accesses are reads of the load unit or writes of the store unit.
         """
         region = self.regions.get(number)
         there = 0 if region is None else region.bytes.size
@@ -229,7 +229,7 @@ class Machine:
         region.pending[self.order.unit].add(self.order.run, runs)
 
     def writer_of(self, region: int, byte: int) -> str:
-        """Say which store wrote a byte of a region last."""
+        """Describe the store that wrote a byte of a region last."""
         for number, (operation, _) in reversed(list(enumerate(self._log))):
             f = _ABSENT[operation.unit] | operation.fields
             if operation.unit is Unit.STORE and f["region"] == region:
@@ -239,29 +239,29 @@ class Machine:
                     return f"written by {self.title(number)}"
         return "never written"
 
-    # What is found
+    # Contents
 
     def seen(self, key: tuple[object, ...], area: Area) -> bool:
-        """Whether the same was seen right before, in words that nobody has written since then."""
+        """Whether the same check succeeded before, in words that were not written since then."""
         last, self._seen = self._seen, (key, self.order.number)
         return last[0] == key and self._touched.newest(area.low, area.high) < last[1]
 
     def right(self, key: tuple[object, ...], area: Area) -> bool:
-        """Whether words, which exist, have codes that were noted under a key."""
+        """Whether existing words have codes that were recorded under a key."""
         return area.view(self.pad.codes).tobytes() in self._right.get(key, ())
 
     def note_right(self, key: tuple[object, ...], area: Area) -> None:
-        """Note that words with these codes hold what a key tells: for constants this never changes."""
+        """Record that words with these codes have the contents of a key, which is permanent for constants."""
         codes = area.view(self.pad.codes).tobytes()
         if _MIXED not in codes:
             self._right.setdefault(key, set()).add(codes)
 
     def holds(self, area: Area, codes: Index) -> bool:
-        """Whether words, which exist, have these codes; if not, they may still hold the same bytes."""
+        """Whether existing words have these codes; if not, they may still have the same bytes."""
         return area.view(self.pad.codes).tobytes() == codes.tobytes()
 
     def expect(self, found: Bytes, wanted: Bytes, words: Index | Area, what: str) -> None:
-        """Refuse words whose bytes are not as wanted, where that is something; `words` has the address of each."""
+        """Refuse words whose bytes differ from `wanted`, except where that is NOTHING; `words`: their addresses."""
         wrong = found != wanted
         if not wrong.any():
             return
@@ -277,22 +277,22 @@ class Machine:
                             f"{self.written_by(word)}")
 
     def written_by(self, word: int) -> str:
-        """Say who wrote a word last."""
+        """Describe the last writer of a word."""
         number = int(self._touched.writers(np.asarray(word)))
         return "never written" if number < 0 else f"written by {self.title(number)}"
 
     def title(self, number: int = -1) -> str:
-        """Say which operation has a number in program order; -1: the present one."""
+        """Describe the operation with a number in program order; -1: the current one."""
         operation, run = self._log[number]
         return f"RUN {run} of the {operation.unit.name.lower()} unit for {self.names[operation.layer]}"
 
     def found(self, value: Value, made: bool) -> Found:
-        """Return the bytes of a value as the present operation's layer finds it, or makes it."""
+        """Return the contents of a value that the current operation's layer reads, or with `made` writes."""
         layer = self.operation.layer
         return self.contents.made(layer, value) if made else self.contents.find(layer, value)
 
     def scratch(self, scratch: Scratch) -> int:
-        """Return the first number of the bytes that a layer makes for itself."""
+        """Return the first number of a layer's intermediate bytes."""
         if id(scratch) not in self._scratch:
             self._scratch[id(scratch)] = self.numbers.allocate(scratch.size_bytes, scratch.name,
                                                                self.names[self.operation.layer])

@@ -1,4 +1,4 @@
-"""Whether everything that is read was made before, and what lives on is read before or after the same writes."""
+"""Checks that everything is written before it is read, and that states are read between the same writes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -11,14 +11,14 @@ from tq_hw.model.rules.variables import STATE_POSITIONS
 
 __all__ = ["check_makers"]
 
-#: How layers end that read states: those of operators that change them, and copies.
+#: Name endings of layers that may read states: those of operators that update them, and copies.
 _READ_STATES = tuple(f"({op})" for op in (*STATE_POSITIONS, "STATE_COPY", "READ_VARIABLE"))
 
 
 def check_makers(before: Graph, after: Graph) -> None:
-    """Check that a pass left makers to all that is read, and that it moved no read of a state across a write of it.
+    """Check that a pass kept a writer for everything that is read, and moved no read of a state across a write.
 
-    Raises DataflowError: nothing makes what a layer, or the model's caller, reads; or the state is another one there.
+    Raises DataflowError if nothing writes a value that a layer or the caller reads, or if a read state differs.
     """
     _check_states(after)
     made = {id(value.root) for value in after.inputs}
@@ -30,7 +30,7 @@ def check_makers(before: Graph, after: Graph) -> None:
         if output is not None:
             made.add(id(output.root))
     known = {(who, state, writes) for who, _, state, writes in _state_reads(before)}
-    # A layer that becomes its steps reads what the step before has written.
+    # A layer that was split into steps reads the writes of its own earlier steps.
     inner = {id(value.root.initial) for layer in before.layers if isinstance(layer, Lstm) for value in layer.inputs}
     for who, value, state, writes in _state_reads(after):
         if (who, state, writes) not in known and state not in inner:
@@ -38,7 +38,7 @@ def check_makers(before: Graph, after: Graph) -> None:
 
 
 def _check_states(graph: Graph) -> None:
-    """Check that nobody but their owners and copies reads states, and the caller whole ones: views change with them."""
+    """Check that only owners and copies read states, and the caller only whole ones: views change with the state."""
     for who, values, output in _readers(graph):
         for value in values:
             if value.root.initial is not None and (value.root is not value if output is None else
@@ -47,14 +47,14 @@ def _check_states(graph: Graph) -> None:
 
 
 def _readers(graph: Graph) -> Iterator[tuple[str, tuple[Value, ...], Value | None]]:
-    """Who reads which values, and then makes which: the layers, at last the caller."""
+    """Yield each reader with the values that it reads, then the value that it writes: the layers, then the caller."""
     for layer in graph.layers:
         yield f"operator {layer.index} ({layer.op})", layer.inputs, layer.output
     yield "the model's caller", graph.outputs, None
 
 
 def _state_reads(graph: Graph) -> Iterator[tuple[str, Value, int, int]]:
-    """Each read of a value that lives on: who, which, a number for its contents, and writes of them before."""
+    """Yield each read of a state: reader, value, a number for its contents, and the number of writes before."""
     writes: Counter[int] = Counter()
     for who, values, output in _readers(graph):
         for value in values:

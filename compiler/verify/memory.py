@@ -1,7 +1,7 @@
-"""A region of memory: for each piece of some bytes how far its numbers lie from their places, where they follow.
+"""A memory region: for each piece of bytes with consecutive numbers, the difference between number and offset.
 
-Tensors lie dense in memory, so this distance is mostly the same for all of a transfer. Pieces in which numbers do not
-follow each other have a number for each byte.
+Tensors are dense in memory, so the difference is usually the same for a whole transfer. Pieces without consecutive
+numbers have a number for each byte.
 """
 
 import sys
@@ -18,20 +18,20 @@ from tq_hw.isa.sizes import ceil_div
 __all__ = ["MemoryBytes"]
 
 _MOST_BYTES = 8
-#: Runs that are no whole pieces are looked at together with what is around them, at most this many times as much.
+#: Runs that are not whole pieces are read with the bytes around them, up to this multiple of their size.
 _AROUND = 4
-#: Bytes whose numbers are compared at once.
+#: Bytes that are compared at a time.
 _AT_ONCE = 1 << 16
 
 
 class MemoryBytes:
-    """`size` bytes, of which none was written; words have `width` of them."""
+    """`size` bytes, initially unwritten; words have `width` bytes."""
 
     def __init__(self, size: int, width: int, dtype: "np.dtype[np.signedinteger[Any]]") -> None:
         self.size = size
         self._piece = gcd(width, _MOST_BYTES)
         pieces = ceil_div(size, self._piece)
-        #: The distance of a piece whose bytes have a number each.
+        #: The distance that marks a piece with a number for each byte.
         self._own = int(np.iinfo(dtype).min)
         self._distances: Index = np.full(pieces, self._own, dtype)
         self._each: Bytes = np.zeros((pieces, self._piece), dtype)
@@ -43,10 +43,10 @@ class MemoryBytes:
             self._each.dtype)
 
     def distance(self, runs: Runs) -> int | None:
-        """Return what is added to the places of all bytes of some runs, if numbers follow each other in all of them."""
+        """Return the common difference between number and offset of all bytes of some runs; None if there is none."""
         piece = self._piece
         if any(step % piece for count, step in zip(runs.counts, runs.steps, strict=True) if count > 1):
-            # All bytes around them, where these are not many more.
+            # The whole range around the runs, if it is not much larger.
             if runs.high - runs.low > _AROUND * runs.size * runs.counts[0] * runs.counts[1]:
                 return None
             pieces = self._distances[runs.low // piece:(runs.high - 1) // piece + 1]
@@ -70,7 +70,7 @@ class MemoryBytes:
         self._each.reshape(-1)[places] = values
 
     def split(self, low: int, high: int) -> Bytes:
-        """Give each byte from `low` to `high` a number of its own; return the numbers of all, of which those are."""
+        """Store a number for each byte from `low` to `high`; return the array of all such numbers."""
         begin, end = low // self._piece, (high - 1) // self._piece + 1
         distances = self._distances[begin:end]
         which = np.flatnonzero(distances != self._own)
@@ -81,7 +81,7 @@ class MemoryBytes:
         return self._each.reshape(-1)
 
     def put_runs(self, runs: Runs, distance: int) -> bool:
-        """Write runs whose numbers are `distance` from their places; whether they are whole pieces."""
+        """Write runs whose numbers are their offsets plus `distance`; return False if they are not whole pieces."""
         piece = self._piece
         if runs.first % piece or runs.size % piece or any(
                 step % piece for count, step in zip(runs.counts, runs.steps, strict=True) if count > 1):
@@ -90,7 +90,7 @@ class MemoryBytes:
         return True
 
     def fill(self, first: int, numbers: Bytes) -> None:
-        """Write numbers that follow each other."""
+        """Write consecutive numbers."""
         size = numbers.size
         whole = size // self._piece * self._piece
         if whole and not self.put_runs(Runs.of(first, (1, 1), (0, 0), whole), int(numbers[0]) - first):
@@ -99,11 +99,11 @@ class MemoryBytes:
             self.put(np.arange(first + whole, first + size), numbers[whole:])
 
     def slice(self, first: int, size: int) -> Bytes:
-        """Return the numbers of bytes that follow each other."""
+        """Return the numbers of consecutive bytes."""
         return self.at(np.arange(first, first + size))
 
     def differs(self, first: int, wanted: Bytes) -> int | None:
-        """Return the first of some bytes that follow each other whose number is another one; None if none is."""
+        """Return the index of the first of consecutive bytes whose number differs from `wanted`; None if none does."""
         for low in range(0, wanted.size, _AT_ONCE):
             part = wanted[low:low + _AT_ONCE]
             wrong = self.slice(first + low, part.size) != part

@@ -1,4 +1,4 @@
-"""Programs of the vector unit that change no byte, or each one by a table: they go on under their numbers."""
+"""Vector programs that move bytes, or look up each byte in a table: the bytes keep their numbers."""
 
 from collections.abc import Mapping
 
@@ -19,7 +19,7 @@ _ENTRY_BYTES = 4
 
 
 def look_up(machine: Machine, meaning: LookUp, found: Uses) -> None:
-    """Note that bytes go through a layer's table, each where it is."""
+    """Record that bytes are looked up in a layer's table, in place."""
     f, numbers, table = machine.fields, machine.numbers, meaning.layer.input_table
     check_program(machine, meaning.code, found)
     check_tables(machine, found, (table, None))
@@ -38,17 +38,17 @@ def look_up(machine: Machine, meaning: LookUp, found: Uses) -> None:
         mapped = np.asarray(table)[bytes_].astype(np.int64) & 0xFF
         others = np.where(there == NOTHING, NOTHING, there | numbers.looked_up)
         changed = np.where(filled, numbers.fill(0) + mapped, others)
-    # The unit writes the lanes of channels, windows may have more.
+    # The unit writes only the lanes of channels; windows may have more.
     changed[..., machine.config.block:] = NOTHING
     machine.write(words, 0, changed.astype(numbers.dtype), "its result")
 
 
-#: Programs that move bytes, without the fields that are 0.
+#: Programs that move bytes, without fields of 0.
 _COPY, _SUMS, _WIDE = {"a_source": 3, "destination": 1}, {"a_source": 2, "destination": 1}, {"a_source": 3}
 
 
 def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: Uses) -> None:
-    """Move bytes: from stream or sums to words, or by a register, from which one byte of each int32 is taken."""
+    """Move bytes: from a stream or sums to words, or through a register from which one byte of each int32 is taken."""
     f, config = machine.fields, machine.config
     check_registers(machine, found)
     slots = Slots.of(f, config)

@@ -1,6 +1,6 @@
-"""Loads and stores: bytes go on under their numbers.
+"""Loads and stores: bytes keep their numbers.
 
-Of what an operation does nearly all follows from its counts, steps and sizes, which many of them share: its form.
+Nearly all of an operation's effect follows from its counts, steps and sizes, its form, which many operations share.
 """
 
 import sys
@@ -35,12 +35,13 @@ class _Load:
 
     Members
     -------
-    words : where they write, from the first word on
-    runs : bytes that they read, from the first one on
-    source, inside, emitted : for each byte of each word of a run which byte of the run it is; whether it is one, or
-        fill; whether it is written. None: all are
-    codes : codes of all words if they hold bytes of runs alone, the first one of which is number 0; None: do not use
-    filled : words of a run that fill is in
+    words : written words, relative to the first
+    runs : read bytes, relative to the first
+    source : for each byte of each word of a run, its byte in the run
+    inside : whether it is such a byte, not fill; None: all are
+    emitted : whether it is written; None: all are
+    codes : codes of all words if they have only bytes of runs, the first with number 0; None: do not use
+    filled : words of a run with fill bytes
     """
 
     words: Form
@@ -54,9 +55,9 @@ class _Load:
 
 def _codes(counts: _Four, strides: tuple[int, int], steps: tuple[int, int], sizes: tuple[int, int],
            lane: int) -> Index:
-    """Codes of words [run, run, loop, word] that hold bytes of memory, if the first byte of the first one is number 0.
+    """Codes of words [run, run, loop, word] with bytes of memory, if the first byte of the first word is number 0.
 
-    The last word of each loop has a step and a size of its own; before lane `lane` are other bytes.
+    The last word of each loop has a separate step and size; the bytes before lane `lane` are others.
     """
     outer, inner, loops, words = counts
     loop = (words - 1) * steps[0] + steps[1]
@@ -91,7 +92,7 @@ def _load_form(width: int, fields: tuple[int, ...]) -> _Load:
 
 
 def load(machine: Machine) -> None:
-    """Bring bytes of memory, or fill, into words."""
+    """Replay a load of bytes of memory, or fill, into words."""
     f, numbers = machine.fields, machine.numbers
     if f["coded"]:
         _load_coded(machine)
@@ -124,7 +125,7 @@ def load(machine: Machine) -> None:
 
 
 def _load_coded(machine: Machine) -> None:
-    """Bring rows of a coded run into words."""
+    """Replay a load of rows of a coded run into words."""
     f, numbers, config = machine.fields, machine.numbers, machine.config
     if broken := broken_rule(config, Unit.LOAD, f):
         raise DataflowError(broken)
@@ -149,7 +150,7 @@ def _loaded(machine: Machine, form: _Load, runs: Runs, words: "slice | Index") -
 
 
 def _emitted(form: _Load, values: Bytes, words: "slice | Index" = slice(None)) -> Bytes:
-    """Leave out the bytes [run, word, lane] that are not written."""
+    """Drop the bytes [run, word, lane] that are not written."""
     if form.emitted is None:
         return values
     return np.where(form.emitted[words], values, np.asarray(NOTHING, values.dtype))
@@ -161,11 +162,11 @@ class _Store:
 
     Members
     -------
-    words : where they read, from the first word on
-    bytes, each : where they write if each word gives as many bytes, `each`, from the first byte on; else 0
-    runs : bytes that they write, from the first one on
-    apart : whether all these are certainly different ones
-    codes : codes of all words if their bytes follow each other like those of memory, the first one of which is number 0
+    words : read words, relative to the first
+    bytes, each : written bytes, relative to the first, if each word gives the same number of bytes, `each`; else 0
+    runs : written bytes, relative to the first
+    apart : whether all these are certain to be distinct
+    codes : codes of all words if their bytes are consecutive like those of memory, the first with number 0
     """
 
     words: Form
@@ -190,7 +191,7 @@ def _store_form(fields: tuple[int, ...]) -> _Store:
 
 @lru_cache(maxsize=1024)
 def _taken(count0: int, count1: int, take: int, last_take: int, lane: int) -> tuple[Index, Index]:
-    """Number of the word and lane of each byte of a run."""
+    """Return the word and the lane of each byte of a run."""
     takes = np.full(count0, take)
     takes[-1] = last_take
     takes = np.tile(takes, count1)
@@ -199,7 +200,7 @@ def _taken(count0: int, count1: int, take: int, last_take: int, lane: int) -> tu
 
 
 def store(machine: Machine) -> None:
-    """Write bytes of words to memory."""
+    """Replay a store of bytes of words to memory."""
     f, numbers = machine.fields, machine.numbers
     take, last, lane = f["take_bytes"], f["last_take_bytes"], f["lane"]
     if min(take, last) < 1 or lane + max(take, last) > machine.config.word_bytes:
@@ -233,12 +234,12 @@ def store(machine: Machine) -> None:
 
 
 def _stored_plainly(machine: Machine, codes: Index, runs: Runs, wanted: Index) -> bool:
-    """Store words of which each goes on where the one before it in memory ends; whether they are that."""
+    """Store words whose bytes are consecutive in memory; return False if they are not."""
     f, numbers = machine.fields, machine.numbers
     difference = (codes - wanted.reshape(codes.shape)).tobytes()
     if difference != difference[:8] * (len(difference) >> 3):
         return False
-    # Each word may have `more` bytes than are taken; fewer would be a number near 2^SIZE_BITS.
+    # A word may have `more` bytes than are taken; a word with fewer would give a number near 2^SIZE_BITS.
     first, more = divmod(int.from_bytes(difference[:8], sys.byteorder, signed=True), 1 << SIZE_BITS)
     if more >= 1 << SIZE_BITS - 1 or first + runs.low - runs.first <= LAST_FILL:
         return False

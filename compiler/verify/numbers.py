@@ -1,7 +1,7 @@
-"""A number for every byte that a program handles: which element of which tensor it is, by whom it was made.
+"""A number for every byte that a program handles: it identifies the tensor, the element and the writer.
 
-Two bytes are the same if they have the same number. A tensor has other numbers each time that it is made, so
-numbers tell versions apart, too.
+Two bytes are the same if they have the same number. A tensor gets new numbers whenever it is written, so numbers also
+distinguish versions.
 """
 
 from bisect import bisect_right
@@ -16,14 +16,14 @@ __all__ = ["LAST_FILL", "NOTHING", "Bytes", "Flags", "Index", "Numbers"]
 
 #: Numbers of bytes, of an integer type that holds them all.
 Bytes = npt.NDArray[Any]
-#: Places, and differences of places.
+#: Addresses, and differences of addresses.
 Index = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]
 
-#: The number of a byte that nobody has written.
+#: The number of an unwritten byte.
 NOTHING = 0
 _FILL, _IMAGE = 1, 257
-#: The last number of a fill byte: a word of one of them holds it everywhere.
+#: The last number of a fill byte; a word of fill has one number in all bytes.
 LAST_FILL = 256
 
 
@@ -36,15 +36,15 @@ class _Owner:
 
 @dataclass
 class Numbers:
-    """Gives numbers away.
+    """Allocates numbers.
 
     Members
     -------
-    image : bytes of region 0: each has a number of its own, as has each value of fill bytes
-    coded : bytes that coded runs of the image are decoded to, which have the numbers after those
-    total : how many numbers are needed in addition to those
+    image : bytes of region 0; each has a number, as has each value of fill bytes
+    coded : decoded bytes of the image's coded runs, which have the numbers after those
+    total : how many further numbers are needed
     dtype : type of arrays of numbers
-    flipped, looked_up : set in the number of a byte whose bit 7 is inverted; that has gone through a layer's table
+    flipped, looked_up : bits of a number: the byte's bit 7 is inverted; the byte was looked up in a layer's table
     """
 
     image: bytes
@@ -62,7 +62,7 @@ class Numbers:
         self._constants = np.concatenate([np.zeros(1, np.uint8), np.arange(256, dtype=np.uint8),
                                           np.frombuffer(self._bytes, np.uint8)])
         self._next = len(self._constants)
-        #: By number the byte that it is, for NOTHING and the first number that is no constant none.
+        #: The byte of each number; none for NOTHING and for the first number that is not a constant.
         self._values = np.append(self._constants.astype(np.int16), np.int16(-1))
         self._values[NOTHING] = -1
         bits = 31 if self._next + self.total < 1 << 29 else 63
@@ -70,7 +70,7 @@ class Numbers:
         self.flipped, self.looked_up = 1 << bits - 1, 1 << bits - 2
 
     def allocate(self, size: int, name: str, maker: str, shape: Sequence[int] = ()) -> int:
-        """Return the first of `size` numbers for what `maker` makes."""
+        """Return the first of `size` numbers for a value that `maker` writes."""
         self._bases.append(self._next)
         self._owners.append(_Owner(name, maker, tuple(shape)))
         self._next += size
@@ -92,25 +92,25 @@ class Numbers:
         return _IMAGE + offset
 
     def values(self, numbers: Bytes) -> npt.NDArray[np.uint8] | None:
-        """Return the bytes that constants and fill bytes are, None if one of the numbers is of something else."""
+        """Return the bytes of constants and fill; None if one of the numbers is of neither."""
         values = self._values.take(numbers, mode="clip")
         return None if values.min(initial=0) < 0 else values.astype(np.uint8)
 
     def are(self, numbers: Bytes, values: npt.NDArray[np.uint8]) -> bool:
-        """Whether numbers are those of constants or fill bytes with these values."""
+        """Whether numbers are of constants or fill bytes with these values."""
         return bool((self._values.take(numbers, mode="clip") == values).all())
 
     def is_constant(self, first: int, size: int, data: bytes) -> bool:
-        """Whether `size` numbers from one on are those of these bytes of the image, or of what it is decoded to."""
+        """Whether `size` numbers from `first` on are of these bytes of the image, or of its decoded runs."""
         at = first - _IMAGE
         return at >= 0 and at + size <= len(self._bytes) and self._bytes[at:at + size] == data
 
     def stale(self, numbers: Bytes) -> Flags:
-        """Whether numbers are of bytes that another inference makes again."""
+        """Whether numbers are of bytes that the next inference writes again."""
         return numbers >= len(self._constants)
 
     def describe(self, number: int) -> str:
-        """Say what a byte is."""
+        """Describe a byte."""
         if number <= NOTHING:
             return "nothing"
         extra = ""

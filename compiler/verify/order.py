@@ -1,7 +1,8 @@
-"""Which operations are certainly done when another one begins: tokens, and units that work in order.
+"""The operations that are certain to be done when another one begins, by tokens and the order within units.
 
-A stream is replayed in program order. That is what the hardware does, too, whatever the units' speeds, if every two
-operations that touch the same word or byte, one of them writing, stand in that order: this is checked for each of them.
+A stream is replayed in program order. The hardware gives the same results at any speed of the units if all conflicting
+operations (on one word or byte, at least one of them writing) are executed in that order. Every access is checked for
+this.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,27 +21,27 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["Late", "Order", "Pending", "Runs", "Touched", "memory_runs", "stored_runs"]
 
-#: The units by number; the first one has no operations.
+#: The units by number; number 0 has no operations.
 _UNITS = len(Unit)
 #: Units that write words, and that read them.
 _WRITERS, _READERS = (Unit.LOAD, Unit.VECTOR), (Unit.ARRAY, Unit.VECTOR, Unit.STORE)
-#: Beyond all operations.
+#: A number after all operations.
 _NEVER = 1 << 62
 Stamps = npt.NDArray[np.int32]
-#: A place, and the other unit's operation there that no token orders: unit, RUN, whether it writes.
+#: An address, and another unit's operation there that no token orders: unit, RUN, whether it writes.
 Late = tuple[int, Unit, int, bool]
 
 
 @dataclass
 class Order:
-    """Follows the tokens.
+    """Tracks the tokens.
 
     Members
     -------
-    known : by unit, its last operation that is certainly done when the present one begins
+    known : by unit, its last operation that is certain to be done when the current one begins
     runs : by unit, its last operation in program order
-    numbers : by unit, where in program order each of its operations stands
-    unit, run, number : the present operation, and where it stands
+    numbers : by unit, the program-order number of each of its operations
+    unit, run, number : the current operation, and its program-order number
     """
 
     known: list[int] = field(default_factory=lambda: [-1] * _UNITS)
@@ -49,10 +50,10 @@ class Order:
     unit: Unit = Unit.CONTROL
     run: int = -1
     number: int = -1
-    #: By unit and operation, what was known to be done when it was done; what it began with is in `_last`.
+    #: By unit and operation, the operations known to be done when it was done; those known at its begin are in `_last`.
     _done: list[list[list[int]]] = field(default_factory=lambda: [[] for _ in range(_UNITS)])
     _last: list[list[int]] = field(default_factory=lambda: [[-1] * _UNITS for _ in range(_UNITS)])
-    #: By giver and taker: the operation that gave each token; how many were taken.
+    #: By posting and taking unit: the operation that posted each token; the number of taken tokens.
     _given: list[list[list[int]]] = field(default_factory=lambda: [[[] for _ in range(_UNITS)] for _ in range(_UNITS)])
     _taken: list[list[int]] = field(default_factory=lambda: [[0] * _UNITS for _ in range(_UNITS)])
 
@@ -80,25 +81,25 @@ class Order:
 
 
     def limit(self, unit: Unit) -> int:
-        """Return where the first operation of another unit stands that is perhaps not done; after all: none."""
+        """Return the number of the first operation of another unit that may not be done; _NEVER if all are done."""
         numbers, at = self.numbers[unit], self.known[unit] + 1
         return numbers[at] if at < len(numbers) and unit is not self.unit else _NEVER
 
 
 class Touched:
-    """Where in program order the last operation of each unit stands that read, and that wrote, each word."""
+    """For each word and unit, the program-order numbers of the last read and the last write."""
 
     def __init__(self, size: int) -> None:
         self.size = size
         self._wrote: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _WRITERS}
         self._read: dict[Unit, Stamps] = {unit: np.full(size, -1, np.int32) for unit in _READERS}
-        #: By unit, whom an operation that reads and one that writes must come after.
+        #: By unit, the accesses that a read and that a write must come after.
         self._reading = [(unit, [stamps]) for unit, stamps in self._wrote.items()]
         self._writing = [(unit, [stamps[unit] for stamps in (self._wrote, self._read) if unit in stamps])
                          for unit in sorted({*_WRITERS, *_READERS})]
 
     def writers(self, words: Index) -> Stamps:
-        """Return who wrote words last, by the place in program order; -1: nobody."""
+        """Return the program-order numbers of the last writers of words, -1 for none."""
         found: Stamps = np.maximum(*(stamps[words] for stamps in self._wrote.values()))
         return found
 
@@ -111,19 +112,19 @@ class Touched:
         return newest
 
     def read(self, order: Order, area: Area) -> Late | None:
-        """Note that the present operation reads words, which exist; return one that writes them in no order with it."""
+        """Record that the current operation reads existing words; return an unordered writer, if any."""
         late = None if _certain(self._reading, order, area.low, area.high) else self._late(order, area, False)
         area.set(self._read[order.unit], order.number)
         return late
 
     def write(self, order: Order, area: Area) -> Late | None:
-        """Note that the present operation writes words, which exist; return one that touches them in no order."""
+        """Record that the current operation writes existing words; return an unordered access, if any."""
         late = None if _certain(self._writing, order, area.low, area.high) else self._late(order, area, True)
         area.set(self._wrote[order.unit], order.number)
         return late
 
     def touch(self, order: Order, words: Index, writes: bool) -> Late | None:
-        """Note that the present operation touches words; return one that another unit touches in no order with it."""
+        """Record an access of the current operation to words; return an unordered access of another unit, if any."""
         certain = words.size > 0 and _certain(self._writing if writes else self._reading, order, int(words.min()),
                                               int(words.max()) + 1)
         late = None if certain else self._late(order, words, writes)
@@ -131,7 +132,7 @@ class Touched:
         return late
 
     def _late(self, order: Order, where: Index | Area, writes: bool) -> Late | None:
-        """Return the first word that another unit touches in no order with the present operation."""
+        """Return the first word with an unordered access of another unit."""
         first: tuple[int, Unit, int, bool] | None = None
         for unit in sorted({*_WRITERS, *_READERS} if writes else _WRITERS):
             wrote, read = self._wrote.get(unit), self._read.get(unit) if writes else None
@@ -150,7 +151,7 @@ class Touched:
 
 
 def _certain(stamps_by: list[tuple[Unit, list[Stamps]]], order: Order, low: int, high: int) -> bool:
-    """Whether all that touched a word from `low` to `high` is done when the present operation begins."""
+    """Whether all accesses to words `low` to `high` are done when the current operation begins."""
     known, all_numbers, own = order.known, order.numbers, order.unit
     for unit, stamps_of in stamps_by:
         numbers, at = all_numbers[unit], known[unit] + 1
@@ -174,7 +175,7 @@ class Runs(NamedTuple):
     Members
     -------
     first, counts, steps : offsets, by two loops, the outer one first
-    low, high : the first byte, and the one after the last byte
+    low, high : range [low, high) of bytes
     """
 
     first: int
@@ -186,13 +187,13 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, first: int, counts: tuple[int, int], steps: tuple[int, int], size: int) -> "Runs":
-        """Runs of two loops."""
+        """Return the runs of two loops."""
         ends = [(count - 1) * step for count, step in zip(counts, steps, strict=True)]
         return cls(first, counts, steps, size, first + sum(min(end, 0) for end in ends),
                    first + sum(max(end, 0) for end in ends) + size)
 
     def at(self, offset: int) -> "Runs":
-        """Return the same runs, `offset` bytes farther on."""
+        """Return the same runs, `offset` bytes further."""
         return Runs(self.first + offset, self.counts, self.steps, self.size, self.low + offset, self.high + offset)
 
     def offsets(self) -> Index:
@@ -201,20 +202,20 @@ class Runs(NamedTuple):
 
 
 class Pending:
-    """Operations of one unit on a memory region that another one does not know to be done; each touches runs of bytes.
+    """Operations of one unit on a memory region that another does not know to be done; each accesses runs of bytes.
 
-    What the other unit knows only grows, so that what it once knows to be done is forgotten.
+    The knowledge of the other unit only grows, so operations that it knows to be done are forgotten.
     """
 
     def __init__(self) -> None:
         self._runs: list[int] = []
         self._touched: list[Runs] = []
-        #: First byte of each and the byte after the last one; those from `_begin` on are pending.
+        #: Range [low, high) of each operation's bytes; those from `_begin` on are pending.
         self._ends = np.zeros((2, 64), np.int64)
         self._begin = 0
 
     def add(self, run: int, runs: Runs) -> None:
-        """Note what operation `run` touches."""
+        """Record the accesses of operation `run`."""
         if self._begin > 64 and 2 * self._begin > len(self._runs):
             count = len(self._runs) - self._begin
             self._ends[:, :count] = self._ends[:, self._begin:self._begin + count].copy()
@@ -228,7 +229,7 @@ class Pending:
         self._touched.append(runs)
 
     def late(self, known: int, runs: Runs) -> tuple[int, int] | None:
-        """Return a byte of some runs that an operation after `known` touches, and which one."""
+        """Return a byte of some runs that an operation after `known` accesses, and that operation; else None."""
         begin = self._begin = bisect_right(self._runs, known, self._begin)
         if begin == len(self._runs):
             return None
@@ -244,7 +245,7 @@ class Pending:
 
 
 def _shared(runs: Runs, others: Runs) -> int | None:
-    """Return a byte that both have."""
+    """Return a byte that both runs have, None if there is none."""
     offsets, size = runs.offsets(), runs.size
     sorted_others = np.sort(others.offsets())
     before = np.searchsorted(sorted_others, offsets, "right")
@@ -257,11 +258,11 @@ def _shared(runs: Runs, others: Runs) -> int | None:
 
 
 def stored_runs(f: Mapping[str, int]) -> Runs:
-    """Bytes that a store writes."""
+    """Return the bytes that a store writes."""
     size = f["count1"] * ((f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"])
     return memory_runs(f, size).at(f["memory_offset_bytes"])
 
 
 def memory_runs(f: Mapping[str, int], size: int) -> Runs:
-    """Runs of bytes that a load or a store touches, from its `memory_offset_bytes` on."""
+    """Return the runs of bytes that a load or store accesses, from its `memory_offset_bytes` on."""
     return Runs.of(0, (f["count3"], f["count2"]), (f["stride3_bytes"], f["stride2_bytes"]), size)

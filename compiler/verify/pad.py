@@ -1,6 +1,6 @@
-"""The scratchpad: one number for each word whose bytes follow each other, and the bytes of all others.
+"""The scratchpad: one code for each word with consecutive bytes, and the numbers of all bytes of other words.
 
-Nearly all words hold a piece of a tensor, so that what they hold is its first number and how many bytes there are.
+Nearly all words contain a piece of a tensor, so their contents are a first number and a count of bytes.
 """
 
 import numpy as np
@@ -9,20 +9,20 @@ from tq_hw.compiler.verify.numbers import LAST_FILL, NOTHING, Bytes, Index
 
 __all__ = ["MIXED", "SIZE_BITS", "Pad", "code"]
 
-#: The code of a word whose bytes do not follow each other.
+#: The code of a word whose bytes are not consecutive.
 MIXED = -1
-#: The code of any other word is its first number, and in this many bits below it how many bytes there are.
+#: Any other code is the first number, above this many bits with the count of bytes.
 SIZE_BITS = 8
 _SIZES = (1 << SIZE_BITS) - 1
 
 
 def code(first: int, size: int) -> int:
-    """Return the code of a word that holds `size` bytes from a number on, and then nothing."""
+    """Return the code of a word with `size` bytes from a number on, and no further bytes."""
     return (first << SIZE_BITS) + size
 
 
 class Pad:
-    """Words of `width` bytes; `codes` has one for each."""
+    """Words of `width` bytes; `codes` has a code for each."""
 
     def __init__(self, words: int, width: int, dtype: "np.dtype[np.generic]") -> None:
         assert 2 * width < _SIZES, "sizes have their bits"
@@ -31,7 +31,7 @@ class Pad:
         self._lanes = np.arange(width)
 
     def bytes(self, words: Index) -> Bytes:
-        """Return the numbers of the bytes of words, [..., byte]; IndexError if there is no such word."""
+        """Return the numbers of the bytes of words, [..., byte]; IndexError if a word does not exist."""
         codes = self.codes[words]
         first, sizes = codes[..., None] >> SIZE_BITS, codes[..., None] & _SIZES
         found: Bytes = np.where(self._lanes < sizes, first + self._lanes * (first > LAST_FILL), NOTHING).astype(
@@ -42,7 +42,7 @@ class Pad:
         return found
 
     def follow(self, codes: Index, low: int, size: int) -> Bytes | None:
-        """Return `size` bytes from `low` on of words with these codes; None if one has others or fill."""
+        """Return `size` bytes from `low` on of words with these codes; None if a word is mixed or has fill."""
         first = codes >> SIZE_BITS
         if int(first.min()) <= LAST_FILL or int((codes & _SIZES).min()) < low + size:
             return None
@@ -50,14 +50,14 @@ class Pad:
         return found
 
     def begin(self, words: Index, first: Index, sizes: Index) -> bool:
-        """Whether words, which exist, hold `sizes` bytes or more that follow each other from `first` on, no fill."""
+        """Whether existing words have at least `sizes` consecutive bytes from number `first` on, without fill."""
         if words.size and not 0 <= int(words.min()) <= int(words.max()) < len(self.codes):
             return False
         codes = self.codes[words]
         return bool((codes >> SIZE_BITS == first).all() and ((codes & _SIZES) >= sizes).all())
 
     def put(self, words: Index, low: int, values: Bytes) -> None:
-        """Write bytes from `low` on of words; the others stay. IndexError if there is no such word."""
+        """Write the bytes of words from `low` on and keep the others; IndexError if a word does not exist."""
         if values.shape[-1] < len(self._lanes):
             whole = self.bytes(words)
             whole[..., low:low + values.shape[-1]] = values

@@ -1,4 +1,4 @@
-"""Whether dropped copies were only copies: all layers find in their inputs what they found before."""
+"""Checks that removed copies were only copies: the inputs of all layers have the same contents as before."""
 
 from collections.abc import Iterable
 
@@ -14,9 +14,9 @@ __all__ = ["check_places"]
 
 
 def check_places(before: Graph, after: Graph) -> None:
-    """Check that a graph without some copies, whose tensors lie inside others instead, computes the same.
+    """Check that a graph without some copies, with tensors inside others instead, computes the same.
 
-    Raises DataflowError: a layer, the model's outputs or its state would find other bytes.
+    Raises DataflowError if a layer, the model's outputs or its state would get other bytes.
     """
     if after is before:
         return
@@ -39,7 +39,7 @@ def check_places(before: Graph, after: Graph) -> None:
 
 
 def _constants(graphs: Iterable[Graph]) -> tuple[dict[int, int], int]:
-    """Offset of each constant in an image of all of them, its size."""
+    """Return the offset of each constant in an image of all constants, and the image's size."""
     offsets: dict[int, int] = {}
     size = 0
     for graph in graphs:
@@ -60,7 +60,7 @@ def _follow(graph: Graph, offsets: dict[int, int], size: int) -> Contents:
 
 
 def _computing(graph: Graph) -> list[tuple[int, Layer]]:
-    """Layers that are no copies, with their numbers."""
+    """Return the layers that are not copies, with their numbers."""
     return [(number, layer) for number, layer in enumerate(graph.layers) if not moves(layer)]
 
 

@@ -1,4 +1,4 @@
-"""Other operations of the array: products with rows that are no image, and bytes that weights of 1 put elsewhere."""
+"""Checks of other array operations: products with rows that are not an image, and moves of bytes by weights of 1."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ __all__ = ["moved_bytes", "product_terms"]
 
 
 def product_terms(machine: Machine, terms: Terms) -> None:
-    """Check what an operation on rows reads: slots are rows, input blocks their elements."""
+    """Check the reads of an operation on rows: slots are rows, input blocks their elements."""
     f = machine.fields
     if f["mode"] != ArrayMode.GEMM or (f["kernel_rows"], f["kernel_cols"]) != (1, 1):
         raise DataflowError("products of rows have a kernel of one row and column")
@@ -61,7 +61,7 @@ def _rows(machine: Machine, terms: Terms) -> None:
 
 
 def _matrix(machine: Machine, terms: Terms, weights: Walk | int) -> None:
-    """Check weights [block of rows, row] that come from memory or are one byte; after the last row they are 0."""
+    """Check weights [block of rows, row] from memory, or of one byte; after the last row they are 0."""
     f, config = machine.fields, machine.config
     words = _weight_area(machine, 1).places().reshape(f["kernel_blocks"], -1)
     words = machine.words(words)
@@ -81,7 +81,7 @@ def _matrix(machine: Machine, terms: Terms, weights: Walk | int) -> None:
 
 
 def moved_bytes(machine: Machine) -> Bytes:
-    """Return the bytes [block, slot, column] of sums in which one weight is 1 and all others are 0."""
+    """Return the bytes [block, slot, column] of sums with one weight of 1 and all others 0."""
     f, config = machine.fields, machine.config
     if f["mode"] == ArrayMode.DEPTHWISE:
         raise DataflowError("it has no meaning, and a depthwise operation moves no bytes")
@@ -100,7 +100,7 @@ def moved_bytes(machine: Machine) -> Bytes:
 
 
 def _words_in(machine: Machine, f: Mapping[str, int]) -> Bytes:
-    """Bytes [slot, step, row] of plain steps."""
+    """Return the bytes [slot, step, row] of plain steps."""
     config, used = machine.config, f["weight_rows"]
     oy, ox = np.divmod(np.arange(f["slots"]), f["out_cols"])
     ky, kx, ib = (axis.reshape(-1) for axis in np.meshgrid(
@@ -125,7 +125,7 @@ def _inside(machine: Machine, words: Index, inside: Flags) -> Bytes:
 
 
 def _folded(machine: Machine, f: Mapping[str, int]) -> Bytes:
-    """Bytes [slot, step, row] by the folding table."""
+    """Return the bytes [slot, step, row] of folded steps, by the folding table."""
     width, used = machine.config.word_bytes, f["weight_rows"]
     oy, ox = np.divmod(np.arange(f["slots"]), f["out_cols"])
     base = f["in_base"] + oy * f["in_row_step"] + ox * f["in_col_step"]

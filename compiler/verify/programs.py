@@ -1,4 +1,4 @@
-"""What programs of the vector unit rely on except streams: micro-operations, registers, tables, parameters, sums."""
+"""Checks of vector programs apart from streams: micro-operations, registers, tables, parameters, sums."""
 
 from collections.abc import Mapping
 
@@ -24,7 +24,7 @@ _ENTRY_BYTES, _HALF_BYTES = 4, 1024
 
 
 def load_table(machine: Machine) -> None:
-    """Bring entries into the table."""
+    """Replay a load of entries into the table."""
     f = machine.fields
     first, size = f["table_first"] * _ENTRY_BYTES, f["slots"] * _ENTRY_BYTES
     if first + size > machine.tables.size:
@@ -36,7 +36,7 @@ def load_table(machine: Machine) -> None:
 
 
 def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
-    """Check which micro-operations are repeated, and how often, where no stream tells."""
+    """Check the repeated micro-operations, and the number of repetitions if no stream determines it."""
     f, (first, count) = machine.fields, meaning.body
     repeats, begin = f["repeat1"] * f["repeat2"], f["body_first"]
     if max(0, f["body_last"] - begin + 1) != count or (count and begin - f["first"] != first):
@@ -48,7 +48,7 @@ def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
 
 
 def check_program(machine: Machine, code: Code, found: Uses) -> None:
-    """Check that the micro-operations are the program's, and what is in the registers that it finds something in."""
+    """Check that the micro-operations are the program's, and the contents of the registers that it reads first."""
     f = machine.fields
     key = id(code), machine.versions["uops"]
     if key not in machine.checked:
@@ -65,7 +65,7 @@ def check_program(machine: Machine, code: Code, found: Uses) -> None:
 
 
 def _check_overlap(machine: Machine, code: Code, span: int) -> None:
-    """Check that no vector lies where another one is read: those of many beats go on in the registers after theirs."""
+    """Check that vectors do not overlap: a vector of many beats continues in the registers after its first."""
     owners, repeated = machine.owners, body_of(machine.fields)
     if span == 1 and not owners:
         return
@@ -87,7 +87,7 @@ def _check_overlap(machine: Machine, code: Code, span: int) -> None:
 
 
 def check_registers(machine: Machine, found: Uses) -> None:
-    """Check who wrote the registers that a program reads, and note those that it writes."""
+    """Check the writers of the registers that a program reads, and record those that it writes."""
     operation = machine.operation
     for register in found.found:
         if register not in operation.takes or operation.takes[register] is not machine.registers.get(register):
@@ -106,13 +106,13 @@ def check_registers(machine: Machine, found: Uses) -> None:
 
 
 def _chunk_slots(f: Mapping[str, int]) -> tuple[int, int]:
-    """Slots of the first chunk of an operation, and of the last one."""
+    """Return the slots of the first and of the last chunk of an operation."""
     size = min(f["chunk_slots"], f["tile_slots"], f["slots"])
     return size, ((f["slots"] - 1) % f["tile_slots"] + 1 - 1) % size + 1
 
 
 def check_tables(machine: Machine, found: Uses, tables: tuple[IntArray | None, IntArray | None]) -> None:
-    """Check that the halves of the table that a program reads are those of its layer."""
+    """Check that the table halves that a program reads are those of its layer."""
     for half in found.tables:
         table = tables[half]
         key = id(table), half, machine.versions["table"]
@@ -128,7 +128,7 @@ def check_tables(machine: Machine, found: Uses, tables: tuple[IntArray | None, I
 
 
 def take_sums(machine: Machine) -> list[tuple[Buffers, slice]]:
-    """Take the accumulator buffers of an operation's tiles; they must be of the same blocks and slots."""
+    """Take the accumulator buffers of an operation's tiles, which must have the same blocks and slots."""
     f = machine.fields
     block, first, last = tile_order(f["out_blocks"], f["slots"], f["tile_slots"], bool(f["blocks_inner"]))
     base = getattr(machine.operation.meaning, "block", 0)

@@ -1,4 +1,4 @@
-"""A stream is replayed in program order, byte by byte: every operation must find what the graph says."""
+"""Replay of a stream in program order, byte by byte: every operation must read the contents that the graph requires."""
 
 from functools import lru_cache
 from operator import itemgetter
@@ -28,21 +28,21 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["Replay"]
 
-#: At most this many layers before the last one that was begun have operations left.
+#: Most layers before the latest one that can still have operations.
 _ALTERNATING = 16
 _LOOPS = ("count0", "count1", "count2", "count3")
-#: Fields that are at least 1.
+#: Fields that must be at least 1.
 _COUNTS = {Unit.LOAD: itemgetter(*_LOOPS), Unit.STORE: itemgetter(*_LOOPS),
            Unit.ARRAY: itemgetter("slots", "out_cols", "out_blocks", "tile_slots"),
            Unit.VECTOR: itemgetter("slots", "cols", "out_blocks", "tile_slots", "chunk_slots", "repeat1", "repeat2")}
 
 
-#: What decides about the use of registers besides the micro-operations.
+#: The fields that, in addition to the micro-operations, determine the use of registers.
 _USED = itemgetter("first", "last", "body_first", "body_last", "use_acc", "chunk_slots", "tile_slots", "slots")
 
 
 def _scratch_bytes(stream: Stream) -> int:
-    """Bytes that layers make for themselves."""
+    """Return the number of intermediate bytes of layers."""
     found: dict[int, int] = {}
     for operation in stream.operations:
         meaning = operation.meaning
@@ -55,7 +55,7 @@ def _scratch_bytes(stream: Stream) -> int:
 
 @lru_cache(maxsize=1024)
 def _cover(kernel: tuple[int, ...], parts: tuple[tuple[tuple[int, int], ...], ...]) -> bool:
-    """Whether parts of a kernel, ranges of rows, columns and blocks, have each tap once."""
+    """Whether parts of a kernel (ranges of rows, columns and blocks) cover each tap exactly once."""
     taps = np.zeros(kernel, np.int64)
     for part in parts:
         taps[tuple(slice(*axis) for axis in part)] += 1
@@ -63,13 +63,13 @@ def _cover(kernel: tuple[int, ...], parts: tuple[tuple[tuple[int, int], ...], ..
 
 
 class Replay:
-    """The emission of a model, and the machine that its stream runs on, after another stream or from a cold start."""
+    """A model's emission, and the machine that replays its stream, after another stream or from a cold start."""
 
     def __init__(self, emitter: Emitter, stream: Stream, earlier: Machine | None = None) -> None:
         self.emitter, self.stream, self.config = emitter, stream, emitter.config
         self.names = [f"operator {layer.index} ({layer.op})" for layer in emitter.graph.layers]
         image = bytes(emitter.image.data)
-        # Those of the first stream, of which another one has a part: numbers stay the same.
+        # The runs of the first stream, which include those of a later one: numbers stay the same.
         rows = DecodedRows(emitter.stream, image, self.config)
         self.numbers = Numbers(image, size_of(emitter.graph) + _scratch_bytes(stream), rows.data)
         self.contents = Contents(emitter.graph, self.numbers, self.names, self._constant)
@@ -87,13 +87,13 @@ class Replay:
                 self.machine.regions[region].bytes.fill(offset, self.contents.first(value))
 
     def _roots(self) -> list[Value]:
-        """Roots that have a place in memory."""
+        """Return the roots that are in memory."""
         graph = self.emitter.graph
         values = [*graph.inputs, *graph.outputs, *(v for layer in graph.layers for v in (*layer.inputs, layer.output))]
         return list({id(v.root): v.root for v in values if self.emitter.has_place(v)}.values())
 
     def _constant(self, value: Value) -> int:
-        """Number of a constant tensor's first byte; its bytes must be those of the image at its place."""
+        """Return the number of a constant tensor's first byte; the image must have its bytes at its offset."""
         assert value.data is not None
         region, offset = self.emitter.memory_of(value)
         data = value.data.tobytes()
@@ -102,7 +102,7 @@ class Replay:
         return self.numbers.constant(offset)
 
     def run(self) -> None:
-        """Replay all; DataflowError names the first operation that finds something else, or in no certain order."""
+        """Replay all operations; DataflowError names the first with other contents or an unordered access."""
         machine = self.machine
         for item in self.stream.items:
             match item:
@@ -125,7 +125,7 @@ class Replay:
         self._finish()
 
     def _forget(self, layer: int) -> None:
-        """Forget what layers far before need: at most a group of layers alternates."""
+        """Forget the contents for layers far before: at most the layers of a group alternate."""
         if layer > self._layer:
             self._layer = layer
             self.contents.follow(layer)
@@ -178,7 +178,7 @@ class Replay:
         machine.full.append(buffers)
 
     def _check_whole(self, sums: Sums, parts: list[Part | Terms]) -> None:
-        """Check that the operations on some buffers add up to what these should hold: every part once."""
+        """Check that the operations on some buffers complete their sums: every part exactly once."""
         if not isinstance(sums, Tile):
             if sorted(part.part for part in parts if isinstance(part, Terms)) != list(range(sums.parts)):
                 raise DataflowError(f"{len(parts)} operations add to sums of {sums.parts} parts")
@@ -208,7 +208,7 @@ class Replay:
             move_program(machine, uops, found)
 
     def _finish(self) -> None:
-        """Check what is left: outputs, states, accumulators that nobody reads."""
+        """Check the final state: outputs, states, unread accumulators."""
         graph, machine = self.emitter.graph, self.machine
         if machine.full or machine.open:
             raise DataflowError("accumulator buffers are never read")

@@ -1,4 +1,4 @@
-"""Slots of the vector unit's operations: their order, the words of their streams, what is written to them."""
+"""Slots of the vector unit's operations: their order, the words of their streams, their writes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ __all__ = ["Slots", "no_feedback", "put", "tile_order"]
 
 @lru_cache(maxsize=1024)
 def tile_order(blocks: int, slots: int, size: int, inner: bool) -> tuple[Index, Index, Index]:
-    """Output block, first and last slot of each tile, in the order in which they take accumulator buffers."""
+    """Return output block, first and last slot of each tile, in the order of their accumulator buffers."""
     tiles = np.arange(ceil_div(slots, size))
     if inner:
         tile, block = (axis.reshape(-1) for axis in np.meshgrid(tiles, np.arange(blocks), indexing="ij"))
@@ -31,9 +31,9 @@ def tile_order(blocks: int, slots: int, size: int, inner: bool) -> tuple[Index, 
 
 @dataclass(frozen=True, eq=False)
 class _Geometry:
-    """What operations of one shape walk over: word of channels and part of it of each block; number, row and column.
+    """The slots of operations of one shape: word of channels and part of it for each block; number, row and column.
 
-    `even` says that each block has a word of its own, the first one word 0.
+    `even`: each block has a separate word, the first block word 0.
     """
 
     blocks: Index
@@ -66,7 +66,7 @@ def _loops(geometry: _Geometry, part: int, cols: int, repeat1: int, repeat2: int
 
 
 class Slots(NamedTuple):
-    """Words of channels that an operation walks over; `channels` are those of a slot."""
+    """Words of channels of an operation's slots; `channels` are those of a slot."""
 
     fields: Mapping[str, int]
     channels: int
@@ -74,20 +74,20 @@ class Slots(NamedTuple):
 
     @classmethod
     def of(cls, f: Mapping[str, int], config: Config) -> "Slots":
-        """Slots of an operation."""
+        """Return the slots of an operation."""
         if not f["use_acc"]:
             return cls(f, config.block, _geometry(f["out_blocks"], f["slots"], f["cols"], 0, 1))
         return cls(f, config.cols, _geometry(f["out_blocks"], f["slots"], f["cols"], f["sub_first"], config.sub_blocks))
 
     def words(self, stream: str) -> Index:
-        """Word [block, slot] of a stream."""
+        """Return the words [block, slot] of a stream."""
         f = self.fields
         words: Index = f[f"{stream}_base"] + _pattern(self.geometry, f[f"{stream}_block_step"], f[f"{stream}_row_step"],
                                                       f[f"{stream}_col_step"])
         return words
 
     def area(self, stream: str, repeats: tuple[int, int] = (1, 1), steps: tuple[int, int] = (0, 0)) -> Area | None:
-        """Words [repeat 2, repeat 1, block, row, column] of a stream, whose slots lie in one word each; None if uneven.
+        """Return the words [repeat 2, repeat 1, block, row, column] of a stream with a word a slot; None if uneven.
 
         `steps` go from repeat to repeat, the inner loop first.
         """
@@ -100,30 +100,30 @@ class Slots(NamedTuple):
             steps[1], steps[0], f[f"{stream}_block_step"], f[f"{stream}_row_step"], f[f"{stream}_col_step"]))
 
     def loops(self, part: int, repeat1: int = 1, repeat2: int = 1) -> Loops:
-        """Loops over the output blocks of one of the parts, and repeats."""
+        """Return the loops over the output blocks of one part, and repeats."""
         return _loops(self.geometry, part, self.fields["cols"], repeat1, repeat2)
 
     def parts(self) -> list[tuple[int, Index]]:
-        """Parts of a word, each with the output blocks that it is."""
+        """Return the parts of a word, each with its output blocks."""
         return self.geometry.parts
 
     def together(self, found: list[Index], axis: int) -> Index:
-        """Put what was found for each of the parts in the order of output blocks."""
+        """Merge the results of the parts in the order of output blocks."""
         if len(found) == 1:
             return found[0]
         order = np.argsort(np.concatenate([which for _, which in self.parts()]))
-        # Some parts may lie in more words than others: the last one is named again.
+        # Some parts may be in more words than others: the last word is repeated.
         most = max(words.shape[-1] for words in found)
         found = [words.take(np.minimum(np.arange(most), words.shape[-1] - 1), axis=-1) for words in found]
         return np.concatenate(found, axis=axis).take(order, axis=axis)
 
 
 def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -> Index:
-    """Write bytes [block, slot, byte] from byte `low` of slots on; other parts of their words stay."""
+    """Write bytes [block, slot, byte] from byte `low` of slots on; other parts of their words are kept."""
     width, size = machine.config.word_bytes, values.shape[-1]
     first, count = low // width, ceil_div(low + size, width) - low // width
     words = slots.words("out")[which][..., None] + np.arange(first, first + count)
-    # Parts of words that belong to other blocks stay, others mean nothing.
+    # Parts of words that belong to other blocks are kept; the others have no meaning.
     whole = slots.fields["use_acc"] and machine.config.sub_blocks > 1
     for word in range(count):
         lane = max(0, low - (first + word) * width)
@@ -136,7 +136,7 @@ def put(machine: Machine, slots: Slots, which: Index, low: int, values: Bytes) -
 
 
 def no_feedback(slots: Slots, read: Index | Area, written: Index | Area) -> None:
-    """Refuse an operation that reads what it has written itself: words of later slots that are those of earlier ones.
+    """Refuse an operation that reads its own writes: words of later slots that earlier slots write.
 
     Words are [repeat, block, slot, word] and [block, slot, word].
     """

@@ -1,4 +1,4 @@
-"""Programs of the vector unit that compute: what their streams hold, and what they leave."""
+"""Checks of vector programs that compute: the contents of their streams, and their writes."""
 
 from collections.abc import Mapping
 
@@ -21,7 +21,7 @@ __all__ = ["program"]
 
 
 def program(machine: Machine, meaning: Streams, found: Uses) -> None:
-    """Check what a program reads, and note what it writes."""
+    """Check the reads of a program, and record its writes."""
     f, config = machine.fields, machine.config
     check_program(machine, meaning.code, found)
     check_body(machine, meaning, found)
@@ -108,7 +108,7 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
 
 def _read_words(machine: Machine, slots: Slots, name: str, walk: Walk, repeats: tuple[int, int],
                 size: int) -> Area | None:
-    """Check a stream whose slots are words that hold what follows each other; None if it is not such a stream."""
+    """Check a stream whose slots are words of consecutive bytes; None if it is not such a stream."""
     f = slots.fields
     steps = (f["a_repeat1_step"], f["a_repeat2_step"]) if name == "a" else (0, 0)
     area = slots.area(name, repeats, steps)
@@ -122,7 +122,7 @@ def _read_words(machine: Machine, slots: Slots, name: str, walk: Walk, repeats: 
 
 
 def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
-    """A reduction sees elements alone that mean something: all of a slot, or `valid_lanes` of a chunk's last one."""
+    """Check that a reduction reads only valid elements: all of a slot, or `valid_lanes` of a chunk's last slot."""
     slots = np.arange(f["slots"])
     chunk = min(f["chunk_slots"], f["tile_slots"])
     last = (slots % f["tile_slots"] % chunk == chunk - 1) | (slots % f["tile_slots"] == f["tile_slots"] - 1) | (
@@ -133,7 +133,7 @@ def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
 
 
 def _write(machine: Machine, slots: Slots, walk: Walk) -> Index | Area:
-    """Note what is written; return the words, [block, slot, word]."""
+    """Record the writes; return their words, [block, slot, word]."""
     _check_type(machine, "out", walk)
     size = ELEMENT_BYTES[slots.fields["out_type"]]
     bytes_ = slots.channels * size

@@ -1,4 +1,4 @@
-"""Which bytes the slots of an operation should find, or make, by what the operation is for."""
+"""The bytes that the slots of an operation should read or write, by the operation's meaning."""
 
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -17,7 +17,7 @@ from tq_hw.model.errors import DataflowError
 __all__ = ["Loops", "constant_bytes", "expected", "lengths", "offsets", "slot_codes"]
 
 
-#: Places of so few slots are kept.
+#: Offsets of at most this many slots are cached.
 _FEW = 2048
 
 
@@ -27,7 +27,7 @@ def _once() -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Loops:
-    """What an operation walks over: words of channels, slots, of which `cols` are a row, and counts of both repeats."""
+    """The loops of an operation: words of channels, slots, of which `cols` are a row, and counts of both repeats."""
 
     blocks: Index
     slots: Index
@@ -48,18 +48,18 @@ _few_offsets = lru_cache(maxsize=1024)(_offsets)
 
 
 def offsets(walk: Walk, loops: Loops) -> Index:
-    """Bytes [repeat, block, slot] after the start of the first run."""
+    """Return the offsets [repeat, block, slot] in bytes from the start of the first run."""
     make = _few_offsets if len(loops.repeat1) * len(loops.blocks) * len(loops.slots) <= _FEW else _offsets
     return make(loops, walk.at, *_steps(walk, loops))
 
 
 def _steps(walk: Walk, loops: Loops) -> tuple[int, int, int, int, int, int, int]:
-    """What `_offsets` takes after the first byte."""
+    """Return the arguments of `_offsets` after the first byte."""
     return walk.first, walk.cols or loops.cols, walk.row, walk.col, walk.block, walk.repeat1, walk.repeat2
 
 
 def lengths(walk: Walk, loops: Loops) -> Index:
-    """Bytes of each slot that mean something, [repeat, block, slot]: to the end of its run."""
+    """Return the number of valid bytes of each slot, [repeat, block, slot]: to the end of its run."""
     return _lengths(walk, offsets(walk, loops))
 
 
@@ -107,9 +107,9 @@ _few_slot_codes, _many_slot_codes = lru_cache(maxsize=1024)(_slot_codes), lru_ca
 
 
 def slot_codes(machine: Machine, walk: Walk, loops: Loops, size: int, *, made: bool = False) -> Index | None:
-    """Return the codes [repeat, block, slot] of words with the first `size` bytes of each slot; None if they have none.
+    """Return the codes [repeat, block, slot] of words with the first `size` bytes of each slot.
 
-    They have none where numbers do not follow each other in what is found.
+    None if the numbers are not consecutive.
     """
     few = len(loops.repeat1) * len(loops.blocks) * len(loops.slots) <= _FEW
     make = _few_slot_codes if few else _many_slot_codes

@@ -1,7 +1,6 @@
-"""Whether programs of the vector unit see all that their layer collects: rows, windows, elements that face each other.
+"""Checks that vector programs read everything that their layer collects: rows, windows, corresponding elements.
 
-That every byte is the right one does not say that none is missing where elements are added up, or the largest one is
-looked for.
+Correct bytes alone do not show that no element is missing from a sum or a maximum.
 """
 
 import numpy as np
@@ -22,7 +21,7 @@ _NO_RUN = Run(-1, 0, 0)
 
 
 def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
-    """Check what an operation of a layer repeats, and that what it gives on is whole."""
+    """Check the repeats of an operation, and that its results are complete."""
     f, layer = machine.fields, machine.contents.graph.layers[machine.operation.layer]
     if isinstance(layer, Elementwise):
         _facing(machine, layer, meaning)
@@ -43,7 +42,7 @@ def _collected(machine: Machine) -> Collected:
 
 
 def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
-    """Each element of the output comes from the one at its place, or of one pixel for all."""
+    """Check that each output element depends on the input elements at its index, or on an input of one pixel."""
     out = meaning.out
     if out is None or (out.of, out.made) != (layer.output, False):
         raise DataflowError("its results are not those of its layer")
@@ -58,7 +57,7 @@ def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
 
 
 def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
-    """Every part takes all elements of its inputs, in the order in which the last one gives all those of the output."""
+    """Check that every part reads all elements of its inputs, in the order in which the last part writes the output."""
     _, h, w, c = layer.output.shape
     block, f = machine.config.block, machine.fields
     blocks = ceil_div(c, block)
@@ -68,7 +67,7 @@ def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
         if walk is None:
             continue
         wanted = layer.output if walk is meaning.out else next((v for v in layer.inputs if v is walk.of), None)
-        # Blocks follow each other, or pixels do.
+        # Consecutive blocks, or consecutive pixels.
         loops = {(w * c, c, block), (block, c, 0), (block, w * c, 0)}
         if (walk.of is not wanted or (walk.run, walk.start, walk.at, walk.made) != (c, 0, 0, False)
                 or (walk.row, walk.col, walk.block) not in loops):
@@ -76,7 +75,7 @@ def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
 
 
 def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
-    """Each repeat is a tap of all windows, and all taps inside of the image come."""
+    """Check that each repeat is a tap of all windows, and that all taps inside the image occur."""
     f, out, taken = machine.fields, meaning.out, meaning.a
     if out is None or taken is None or out.of is not layer.output or taken.of is not layer.inputs[0]:
         raise DataflowError("its streams are not those of its layer")
@@ -100,7 +99,7 @@ def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
 
 
 def _rows(machine: Machine, layer: Flat, meaning: Streams, found: Uses) -> None:
-    """Rows come one after the other, all of them before a result."""
+    """Check that rows come in order, and all of them before a result."""
     f, taken, collected = machine.fields, meaning.a, _collected(machine)
     if taken is None or not found.streams.get("a"):
         raise DataflowError("it has no rows")
@@ -115,7 +114,7 @@ def _rows(machine: Machine, layer: Flat, meaning: Streams, found: Uses) -> None:
 
 
 def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: Uses) -> None:
-    """Note which elements are reduced: those of a run in their order, all of them where results are written."""
+    """Record reduced elements: those of a run must come in order, and all of them before results are written."""
     f = machine.fields
     if len(loops.repeat1) > 1 or len(loops.blocks) > 1:
         raise DataflowError("it reduces several rows to one value")

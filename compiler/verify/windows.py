@@ -1,7 +1,7 @@
-"""Operations of the array over images: every tap of every window reads the pixel that the layer says, or padding.
+"""Checks of array operations over images: every tap of every window must read the layer's pixel, or padding.
 
-A pixel is the same word for all windows that see it, so what the operation reads is worked out along rows and along
-columns: which of them there are, and how far from its first word they lie.
+A pixel has the same word for all its windows. The reads of an operation are therefore determined separately along rows
+and along columns: their indices, and their offsets from the first word.
 """
 
 from collections.abc import Mapping
@@ -29,9 +29,9 @@ __all__ = ["window_part"]
 
 @dataclass(frozen=True, eq=False)
 class _Axis:
-    """Rows or columns of the input that are read, how far from the first word they lie; whether taps lie outside.
+    """Rows or columns of the input that are read, their offsets from the first word, whether taps are outside.
 
-    `place_step` and `step` are the distances of places and offsets, None where these are not even.
+    `place_step` and `step` are the distances of indices and of offsets, None if not constant.
     """
 
     places: Index
@@ -41,7 +41,7 @@ class _Axis:
     step: int | None
 
     def of(self, base: int = 0) -> "slice | Index":
-        """The places, as a slice where they follow each other."""
+        """Return the indices, as a slice if they are consecutive."""
         low, count = int(self.places[0]), len(self.places)
         if int(self.places[-1]) - low == count - 1:
             return slice(base + low, base + low + count)
@@ -51,10 +51,10 @@ class _Axis:
 @lru_cache(maxsize=4096)
 def _axis(name: str, first: int, count: int, apart: int, pad: int, stride: int, dilation: int, taps: tuple[int, int],
           size: int, said: tuple[int, int, int, int], steps: tuple[int, int]) -> _Axis:
-    """Follow the windows of `count` outputs from `first` on, `apart` from each other, along one axis.
+    """Return the reads of the windows of `count` outputs from `first` on, `apart` from each other, along one axis.
 
-    `said` is what the operation says: first input, stride, dilation, size; `steps` go from output to output, from tap
-    to tap.
+    `said` has the operation's fields: first input, stride, dilation, size. `steps` go from output to output, and from
+    tap to tap.
     """
     outs, kernel = np.arange(count)[:, None], np.arange(taps[1] - taps[0])
     places = (first + outs * apart) * stride - pad + (kernel + taps[0]) * dilation
@@ -82,14 +82,14 @@ def _even(values: Index) -> int | None:
 
 
 class _Blocks(NamedTuple):
-    """Words of a pixel: how far the first one is from the pixel's, how many there are, how far apart."""
+    """Words of a pixel that are read: offset of the first from the pixel's first word, their count, their step."""
 
     first: int
     words: int
     step: int
 
     def offsets(self) -> Index:
-        """Return how far each is from the pixel's first word."""
+        """Return the offset of each from the pixel's first word."""
         found: Index = self.first + np.arange(self.words) * self.step
         return found
 
@@ -100,9 +100,9 @@ class _Seen:
 
     Members
     -------
-    outside : whether taps lie outside of the image
-    form : words [row, column, block] where all steps are even and there are any; else None
-    first : how far its first word is from the operation's
+    outside : whether taps are outside the image
+    form : words [row, column, block] if all steps are constant and there are any words; else None
+    first : offset of its first word from the operation's
     row, col : first row and column
     """
 
@@ -122,7 +122,7 @@ _SEEN = itemgetter("row_first", "row_stride", "kernel_row_dilation", "in_rows", 
 @lru_cache(maxsize=4096)
 def _seen(layer: Mac, tile_rows: tuple[int, int], tile_cols: tuple[int, int, int], rows: tuple[int, int],
           cols: tuple[int, int], deep: bool, blocks: _Blocks, fields: tuple[int, ...]) -> _Seen:
-    """Follow rows `tile_rows` and columns `tile_cols` (first, count, distance) of the output."""
+    """Return the reads for rows `tile_rows` and columns `tile_cols` (first, count, distance) of the output."""
     (row_first, row_stride, row_dilation, in_rows, row_step, tap_row, col_first, col_stride, col_dilation, in_cols,
      col_step, tap_col) = fields
     _, h, w, _ = layer.inputs[0].shape
@@ -140,14 +140,14 @@ def _seen(layer: Mac, tile_rows: tuple[int, int], tile_cols: tuple[int, int, int
 
 
 def _axes(part: Part, f: Mapping[str, int], column: int, blocks: _Blocks) -> _Seen:
-    """Rows and columns that an operation reads, columns `column` after those of the tile."""
+    """Return the rows and columns that an operation reads, with columns `column` after those of the tile."""
     tile = part.tile
     return _seen(tile.layer, tile.rows, (tile.cols[0] + column, tile.cols[1], tile.col_step), part.rows, part.cols,
                  f["mode"] == ArrayMode.DEPTHWISE, blocks, _SEEN(f))
 
 
 def window_part(machine: Machine, part: Part) -> None:
-    """Check what an operation on a tile reads."""
+    """Check the reads of an operation on a tile."""
     f, tile = machine.fields, part.tile
     count = tile.phases if tile.phases > 1 else tile.blocks[1] - tile.blocks[0]
     shape = f["slots"], f["out_cols"], f["out_blocks"]
@@ -175,7 +175,7 @@ def _kernel(f: Mapping[str, int], wanted: tuple[int, ...], names: tuple[str, ...
 
 
 def _depthwise(machine: Machine, part: Part) -> None:
-    """Every output block reads its own channels; or phases of columns read those of one."""
+    """Check a depthwise operation: every output block reads its own channels, or column phases those of one block."""
     f, tile, config = machine.fields, part.tile, machine.config
     step = f["in_block_step"]
     first = tile.blocks[0] // config.sub_blocks
@@ -188,7 +188,7 @@ def _depthwise(machine: Machine, part: Part) -> None:
 
 
 def _pixels(machine: Machine, part: Part, column: int, blocks: _Blocks, channels: tuple[int, int]) -> None:
-    """Check words [row, column, block], whose channels are those from `channels[0]` on, as far as there are any.
+    """Check words [row, column, block] with the channels `channels[0]` to `channels[1]`, as far as these exist.
 
     Columns are `column` after those of the tile.
     """
@@ -218,7 +218,7 @@ def _pixels(machine: Machine, part: Part, column: int, blocks: _Blocks, channels
                                      min(block, c - (last - 1) * block))
                 if machine.holds(area, codes + code(number, 0)):
                     return
-            # Operations on other output blocks read the same again.
+            # Operations on other output blocks repeat the same reads.
             if machine.seen((layer, image, rows, cols, channels, f["in_base"], blocks), area):
                 return
             words = area.places()
@@ -244,7 +244,7 @@ def _pixels(machine: Machine, part: Part, column: int, blocks: _Blocks, channels
 @lru_cache(maxsize=1024)
 def _pixel_codes(rows: _Axis, cols: _Axis, row_bytes: int, pixel_bytes: int, blocks: tuple[int, int],
                  last: int) -> Index:
-    """Codes of words [row, column, block], if the first byte is number 0; the last block has `last` bytes."""
+    """Return codes of words [row, column, block], if the first byte is number 0; the last block has `last` bytes."""
     count, size = blocks
     sizes = np.full(count, size)
     sizes[-1] = last
@@ -255,7 +255,7 @@ def _pixel_codes(rows: _Axis, cols: _Axis, row_bytes: int, pixel_bytes: int, blo
 
 
 def _lanes(machine: Machine, found: Bytes, wanted: Bytes, words: Index, channels: tuple[int, int], first: int) -> None:
-    """The same for words of which some bytes are not read."""
+    """Check words of which some bytes are not read."""
     block = machine.config.block
     for number in range(channels[0] // block, ceil_div(channels[1], block)):
         low, high = max(channels[0], number * block), min(channels[1], (number + 1) * block)
@@ -278,7 +278,7 @@ def _weights(machine: Machine, part: Part) -> None:
                             f"{wanted.shape[1]} rows")
     tile = part.tile
     words = Area.of(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
-    # Parts of one packed kernel are views of it, which lives as long as the stream.
+    # Parts of one packed kernel are views of it; the kernel exists as long as the stream.
     key = ("weights", part.weights.__array_interface__["data"], part.weights.shape, part.weights.strides, words.counts,
            tile.layer, tile.blocks, tile.phases)
     exists = machine.exists(words)
