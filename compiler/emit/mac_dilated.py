@@ -1,4 +1,4 @@
-"""Dilated multiply-accumulate layers: phases of columns."""
+"""Dilated multiply-accumulate layers: column phases."""
 
 from dataclasses import replace
 

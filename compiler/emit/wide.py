@@ -30,8 +30,9 @@ _INT32 = 2
 class WideProgram:
     """Rescales accumulators by a `Wide`.
 
-    Stream A has the lower word of the multiplier in the first of two passes, the upper word in the second. A pass adds
-    the high product, the carry out of its low 31 bits (without the last two), and the result of the pass before.
+    Stream A has the lower word of the multiplier in the first of two passes, the upper word in the second. The result
+    of a pass is the high product plus a carry: that of the low 31 bits (without the last two) and the result of the
+    pass before.
     """
 
     def __init__(self, emitter: Emitter, wide: Wide, zero_point: int, act_min: int, act_max: int):

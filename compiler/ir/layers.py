@@ -101,9 +101,9 @@ class Mac(Layer):
     act_max: int
     rounding: str = "tflite"
     region: "tuple[int, int, int, int] | None" = None  #: output rows and columns [r0, r1) x [c0, c1), None: all
-    useful_weights: int | None = None  #: how many weights are the model's, not there for the matrix alone; None: all
-    input_table: IntArray | None = None  #: by which the bytes of the input are looked up first, if it is folded
-    outside: int | None = None  #: byte that the table makes `pad_value` of
+    useful_weights: int | None = None  #: number of weights that are in the model; None: all
+    input_table: IntArray | None = None  #: table in which a folded layer's input is looked up first
+    outside: int | None = None  #: byte that the table maps to `pad_value`
     steps: Steps | None = None
     wide: Wide | None = None
 

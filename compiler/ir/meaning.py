@@ -41,8 +41,8 @@ class Scratch:
 class Walk:
     """A walk of slots over the dense bytes of a tensor, of scratch or of constants.
 
-    The first element of the first slot is at byte `start + at`; each loop (blocks, rows, columns of slots, repeats) has
-    a distance in bytes. The elements of a slot end with their run.
+    The first element of the first slot is at byte `start + at`. Each pass of a loop (blocks, rows, columns of slots,
+    repeats) adds the member of that name in bytes. The elements of a slot end with their run.
 
     Members
     -------

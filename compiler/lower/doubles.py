@@ -67,7 +67,7 @@ def reachable(weights: IntArray, bias: IntArray) -> tuple[IntArray, IntArray]:
 
 
 def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling:
-    """Return constants for a kernel that rescales in double; accumulators lie in lowest..highest, by channel.
+    """Return constants for a kernel that rescales in double; accumulators are in lowest..highest, by channel.
 
     Raises UnsupportedError if the kernel is undefined, or if no constants give its results.
     """

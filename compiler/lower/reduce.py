@@ -156,7 +156,7 @@ def lower_extreme(state: Legalizer, op: Operator) -> None:
 
 @lowers("REDUCE_PROD")
 def lower_product(state: Legalizer, op: Operator) -> None:
-    """One factor after the other, in all lanes at once."""
+    """A product of one factor after another, in all lanes at once."""
     if state.tensor(op, 0).dtype == "int32":
         _integers(state, op)
         return

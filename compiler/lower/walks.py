@@ -197,7 +197,7 @@ def _place(minimum: bool) -> _Uops:
 
 
 def _first_of_keys(minimum: bool, lanes: int) -> _Code:
-    """Of the lanes' best numbers the best one and its lane, the first of ties: `place * lanes + lane`."""
+    """Find the extreme of the lanes' numbers and its lane, the first of ties: `place * lanes + lane`."""
     keep = (reg_a(_ACC) | reg_b(_X)) if minimum else (reg_a(_X) | reg_b(_ACC))
     body = (
         to(_X, STREAM_A),
@@ -215,7 +215,7 @@ def _first_of_keys(minimum: bool, lanes: int) -> _Code:
 
 
 def walk_index(state: Legalizer, op: Operator, value: Value, shape: Shape) -> Value:
-    """Place of the first largest or smallest of [outer, count, inner], as int32."""
+    """Index of the first largest or smallest of [outer, count, inner], as int32."""
     minimum = op.op == "ARG_MIN"
     before, body = _keys(minimum)
 

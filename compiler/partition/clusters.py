@@ -13,7 +13,7 @@ Edges = Sequence[set[int]]
 
 
 def clusters(after: Edges, taken: Sequence[bool]) -> list[list[int]]:
-    """Return the sets of taken nodes, each in rising order.
+    """Return the sets of taken nodes, each in ascending order.
 
     `after` has the readers of each node's result; nodes are in an order in which they can run.
     """

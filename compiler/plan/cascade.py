@@ -31,7 +31,7 @@ class Rolling:
 
 @dataclass(frozen=True)
 class Group:
-    """Layers `first`..`last` (indices in the graph) in strips.
+    """A cascade: layers `first`..`last` (indices in the graph), which work on strips.
 
     Members
     -------

@@ -34,7 +34,7 @@ def row_words(cols: int, blocks: int) -> int:
 
 
 def blocked_words(value: Value, config: Config) -> int:
-    """Words of a whole tensor in blocked form."""
+    """Words of a whole blocked tensor."""
     n, h, w, c = value.shape
     return n * h * row_words(w, block_count(c, config))
 

@@ -61,7 +61,7 @@ def packed_floats(subgraph: Subgraph) -> Subgraph:
 
 
 def _is_left(graph: Subject, op: Operator, *names: str) -> bool:
-    """Whether an operator of one of the names reads what the model computes in float32."""
+    """Whether an operator of one of the names reads a computed float32 tensor."""
     return op.op in names and graph.input(op).dtype == "float32" and any(
         graph.maker(index) is not None for index in op.inputs)
 

@@ -36,7 +36,7 @@ class Rewrite:
 
 
 class Subject:
-    """The operators of a subgraph as patterns see them.
+    """The operators of a subgraph, as the interface of patterns.
 
     Members
     -------

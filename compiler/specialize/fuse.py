@@ -157,7 +157,7 @@ def _grown(layers: Sequence[Layer], last: int, users: dict[Value, list[int]], co
 
 
 def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
-    """Move small layers that do not need a chain's result before the chain, so that the array does not wait."""
+    """Move small array layers across one chain whose result they do not need, so that the array works meanwhile."""
     for number in range(len(layers)):
         layer = layers[number]
         if not isinstance(layer, Mac) or blocked_words(layer.output, config) > _MOST_BEATS:
@@ -175,7 +175,7 @@ def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
 
 
 def _later(layers: list[Layer], config: Config) -> list[Layer]:
-    """Move small layers that are first read after some chains next to the last of these chains.
+    """Move small array layers that are first read after some chains to just after the last of these chains.
 
     An unrolled network has the products of its inputs at the beginning. After a chain, they are in the array's queue
     before the product that needs the chain's result, and the vector unit requantizes them during that product.
@@ -212,7 +212,7 @@ def fuse(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
             if len(found) > 1:
                 taken |= found.keys()
                 chains[number] = found
-    # A pair that is not merged shares one table load with other layers.
+    # The tables of an unmerged pair can share a load with those of other layers, so such a pair is not merged.
     if any(isinstance(layer, Elementwise) and number not in taken and any(table is not None for table in layer.tables)
            for number, layer in enumerate(layers)):
         chains = {number: found for number, found in chains.items()
