@@ -29,7 +29,7 @@ def program_cycles(operation: Operation, config: Config) -> int:
 
 
 def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Config) -> int:
-    """Cycles of a program on a tile, for words of `beats` beats: all micro-operations, or the latency of the result."""
+    """Cycles of a program on a tile, for words of `beats` beats, including waits for results."""
     f = operation.fields
     words = beat_cycles(operation, config)
     return in_parts(slots, f["chunk_slots"], lambda part: chunk_runs(

@@ -56,7 +56,7 @@ class _Stream:
         return {f"{name}_base": self.base, f"{name}_col_step": 1, f"{name}_row_step": signed_step(self.row_step)}
 
     def elements(self, name: str, rows: int, copies: int) -> tuple[dict[str, int], Walk]:
-        """Return fields and walk with an element, of `rows` bytes, a block, or with `copies` elements, a row each."""
+        """Return fields and walk with a block for each element of `rows` bytes, or for `copies` of them, a row each."""
         if copies == 1:
             return {**self.fields(name), f"{name}_block_step": signed_step(self.element_step)}, replace(
                 self.walk, block=rows)

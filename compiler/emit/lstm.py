@@ -7,7 +7,7 @@ With activation lanes, the sums of three gates pass through the logistic, those 
 state passes through tanh lanes, too, unless its scale is smaller than the lanes accept.
 
 Vectors of cells are stored as [block][image of the batch], those of gates as [gate][block][image]; all blocks have the
-same number of channels.
+same number of cells.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Scratchpad layout of an LSTM, and the meaning of its words in the graph's terms.
 
 Vectors of cells are stored as [block][image of the batch], those of gates as [gate][block][image]; all blocks have the
-same number of channels.
+same number of cells.
 """
 
 from dataclasses import replace
