@@ -1,4 +1,4 @@
-"""Order a program's micro-operations so that few wait: a result is used at the earliest two micro-operations later.
+"""Order a program's micro-operations so that few wait: a result is best first used two micro-operations later.
 
 The vector unit starts a micro-operation while the newest one before it is still running, unless it reads that one's
 result; all earlier ones must be finished (`hdl/vector/issue.py`). With one or two words a register, these waits are

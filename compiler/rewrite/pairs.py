@@ -173,7 +173,7 @@ def _whole(values: Array) -> tuple[IntArray, float]:
     most = float(np.abs(flat).max())
     if not most:
         raise UnsupportedError("a factor of its product is always 0")
-    # The step has the rounding error of float32 at the largest value; that value must be an integer multiple.
+    # The step has the rounding error of float32 at the largest value, so the unit is fitted to a multiple there.
     unit = most / round(most / float(steps.min()))
     numbers = np.round(flat / unit)
     if np.abs(numbers).max() >= 1 << 15 or np.abs(flat / unit - numbers).max() > 1e-3:

@@ -4,7 +4,7 @@ For each index of the result, GATHER takes its slices in order, padded with rows
 maximum or minimum with the last slice again. A reduction over these rows gives the kernel's result, which also starts
 from the neutral element.
 
-SCATTER_ND adds codes directly, without their zero point, and wraps: the result is the low byte of an int32 sum.
+SCATTER_ND adds codes directly, without their zero point, and wraps: the int32 sum is cast to the codes' type.
 """
 
 import math
@@ -85,7 +85,7 @@ class _Meeting:
 
 @pattern("SCATTER_ND")
 def scatter_by_gather(graph: Subject, op: Operator) -> Rewrite | None:
-    """Replace SCATTER_ND: codes with the same index are added in int32; float32 slices are gathered, or are 0."""
+    """Replace SCATTER_ND of float32, or with repeated indices: slices with one index are added, codes in int32."""
     indices, updates, target = graph.constant(op, 0), graph.input(op, 1), graph.output(op)
     if indices is None or graph.constant(op, 2) is None or 0 in (*updates.shape, *target.shape):
         return None
