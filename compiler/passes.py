@@ -11,7 +11,7 @@ PASSES = {
     "products": "attention scores are transposed where SOFTMAX has one row per lane; tables after matrix products are "
                 "part of them",
     "one_shape": "layers on single pixels use the rows and columns of their neighbours",
-    "specialize": "every layer has the form with the fewest beats on this configuration; the integers are unchanged",
+    "specialize": "every layer has the form that is fastest on this configuration; the integers are unchanged",
     "spread_rows": "rows of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION fit the registers of the vector unit",
     "plan": "every value is in the scratchpad, in memory or in rolling strips; every layer has its rectangles",
     "emit": "every operation has its addresses and its position in the order, by the fastest of the schedules tried",
