@@ -19,12 +19,12 @@ SHAPES = ((24, 2, 16), (64, 4, 16), (144, 3, 64), (196, 3, 64))
 _compile: Any = importlib.import_module("tq_hw.compiler.compile")
 
 
-def cycles(shape: tuple[int, int, int], config: Config, turned: bool) -> int:
-    """Return the estimated cycles of one attention with a scale; `turned`: scores may lie across."""
+def cycles(shape: tuple[int, int, int], config: Config, transposed: bool) -> int:
+    """Return the estimated cycles of one attention with a scale; `transposed`: scores may lie across."""
     tokens, heads, width = shape
     model = parse_model(attention(tokens, tokens, heads, width, between="scale"), "attention")
-    real = _compile.turn_scores
-    with mock.patch.object(_compile, "turn_scores", real if turned else lambda graph, _: graph):
+    real = _compile.transpose_scores
+    with mock.patch.object(_compile, "transpose_scores", real if transposed else lambda graph, _: graph):
         compiled = compile_model(model, config)
     return max(int(end) for times in compiled.timeline.values() for _, end in times)
 
@@ -37,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{'config':8}{'tokens':>7}{'heads':>7}{'width':>7}{'cycles':>11}{'upright':>11}{'ratio':>7}{'use':>8}")
     for config in map(load_config, args.config or ("n16", "n8")):
         for shape in SHAPES:
-            now, upright = (cycles(shape, config, turned) for turned in (True, False))
+            now, upright = (cycles(shape, config, transposed) for transposed in (True, False))
             tokens, heads, width = shape
             used = 2 * heads * tokens * tokens * width / (config.rows * config.cols * now)
             print(f"{config.name:8}{tokens:7}{heads:7}{width:7}{now:11,}{upright:11,}{now / upright:7.2f}{used:8.1%}")

@@ -49,7 +49,7 @@ from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.product_tables import join_product_tables
 from tq_hw.compiler.specialize.rows import spread_rows
 from tq_hw.compiler.specialize.specialize import specialize
-from tq_hw.compiler.specialize.turned_scores import turn_scores
+from tq_hw.compiler.specialize.transposed_scores import transpose_scores
 from tq_hw.compiler.verify import verify, verify_makers, verify_places
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
@@ -153,9 +153,9 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     verify_places(legal, graph)
     observe("in_place", graph)
 
-    turned = join_product_tables(turn_scores(graph, config), config)
-    verify_makers(graph, turned)
-    graph = turned
+    transposed = join_product_tables(transpose_scores(graph, config), config)
+    verify_makers(graph, transposed)
+    graph = transposed
     observe("products", graph)
 
     shaped = one_shape(graph, config)

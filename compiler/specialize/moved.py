@@ -11,17 +11,17 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.specialize.values import Users
 
-__all__ = ["joined_moves", "turn"]
+__all__ = ["joined_moves", "transposed"]
 
 #: Most bytes of a tensor whose bytes are traced one by one.
 _MOST_BYTES = 1 << 22
 
 
-def turn(value: Value, layer: Layer, output: Value | None = None) -> Move:
+def transposed(value: Value, layer: Layer, output: Value | None = None) -> Move:
     """Return the move, for `layer`, that exchanges rows and columns of matrices [1, matrices, rows, columns]."""
     _, count, rows, cols = value.shape
     if output is None:
-        output = Value(f"{value.name} (turned)", value.tensor, (1, count, cols, rows), value.zero_point)
+        output = Value(f"{value.name} (transposed)", value.tensor, (1, count, cols, rows), value.zero_point)
     upright, across = blank((count, rows, cols), "int8"), blank((count, cols, rows), "int8")
     return Move(layer.index, layer.op, (value,), output,
                 (copy_between(0, upright.transpose(0, 2, 1, 3), upright, across, across),))

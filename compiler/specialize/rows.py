@@ -50,8 +50,8 @@ def _row_cycles(layer: RowProgram, config: Config) -> float:
     return n * h * w * (chain * UOP_WAIT_CYCLES + _PASSES * max(UOP_WAIT_CYCLES, beats))
 
 
-def _column_cycles(layer: RowProgram, config: Config, turned: bool) -> float:
-    """Estimate the cycles with a row in each lane; `turned`: rows already lie across, without moves."""
+def _column_cycles(layer: RowProgram, config: Config, transposed: bool) -> float:
+    """Estimate the cycles with a row in each lane; `transposed`: rows already lie across, without moves."""
     n, h, w, c = layer.output.shape
     rows = n * h * w
     code = scalars_of(parts_of(layer.program, layer.numbers))
@@ -60,15 +60,15 @@ def _column_cycles(layer: RowProgram, config: Config, turned: bool) -> float:
     room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
     tiles = ceil_div(beats, max(1, min(room, config.vector_register_words)))
     passes = _COLUMN_PASSES * c + chain
-    moves = 0 if turned else 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
+    moves = 0 if transposed else 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
     return passes * max(tiles * UOP_WAIT_CYCLES, beats) + moves
 
 
-def lies_across(layer: RowProgram, config: Config, turned: bool = False) -> bool:
-    """Whether a program is faster with a row in each lane; `turned`: rows already lie across, without moves."""
+def lies_across(layer: RowProgram, config: Config, transposed: bool = False) -> bool:
+    """Whether a program is faster with a row in each lane; `transposed`: rows already lie across, without moves."""
     dense = layer.inputs[0].dense and layer.output.dense
     fits = dense and layer.output.shape[3] <= config.scratchpad_words // _COLUMN_SHARE
-    return fits and _column_cycles(layer, config, turned) < _row_cycles(layer, config)
+    return fits and _column_cycles(layer, config, transposed) < _row_cycles(layer, config)
 
 
 def columns_of(layer: RowProgram, source: Value, output: Value, config: Config) -> Columns:

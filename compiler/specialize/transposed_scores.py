@@ -12,12 +12,12 @@ import numpy as np
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
 from tq_hw.compiler.ir.staged import MatMul, Move
 from tq_hw.compiler.ir.value import Pitch, Value
-from tq_hw.compiler.specialize.moved import joined_moves, turn
+from tq_hw.compiler.specialize.moved import joined_moves, transposed
 from tq_hw.compiler.specialize.rows import columns_of, lies_across
 from tq_hw.compiler.specialize.values import Users, is_whole
 from tq_hw.isa.config import Config
 
-__all__ = ["turn_scores"]
+__all__ = ["transpose_scores"]
 
 
 def _is_plain(layer: Layer | None) -> bool:
@@ -52,36 +52,36 @@ def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Lay
     if (program.output.shape[3] != cols or after.inputs[0].root is not program.output.root
             or after.inputs[1].root is program.output.root or after.inputs[0].shape != first.output.shape
             or not all(map(is_whole, (*first.inputs, *after.inputs, after.output)))
-            or not lies_across(program, config, turned=True)):
+            or not lies_across(program, config, transposed=True)):
         return None
     across = (1, cols, pairs, rows)
     place = Pitch(0, rows, pairs * rows)
 
-    def turned_root(value: Value) -> Value:
+    def transposed_root(value: Value) -> Value:
         return Value(f"{value.name} (across)", value.tensor, across, value.zero_point)
 
     def matrices(root: Value) -> Value:
         return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root, pitch=place)
 
-    made = turned_root(first.output)
+    made = transposed_root(first.output)
     # Successive moves overlap.
-    left, right, matrix = *(turn(value, first) for value in first.inputs), turn(after.inputs[1], after)
+    left, right, matrix = *(transposed(value, first) for value in first.inputs), transposed(after.inputs[1], after)
     layers: list[Layer] = [left, right, matrix]
     layers.append(replace(first, inputs=(right.output, left.output), output=matrices(made), pairs=tuple(
         (right, left) for left, right in first.pairs), zero_points=first.zero_points[::-1]))
     for layer in elements:
         inputs = tuple(made if value.data is None else _constant(value, layer.output, first.output.shape, across)
                        for value in layer.inputs)
-        made = turned_root(layer.output)
+        made = transposed_root(layer.output)
         layers.append(replace(layer, inputs=inputs, output=made))
-    results = turned_root(program.output)
+    results = transposed_root(program.output)
     layers.append(columns_of(program, made, results, config))
     output = after.output
-    product = Value(f"{output.name} (turned)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
+    product = Value(f"{output.name} (transposed)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
                     output.zero_point)
     layers += [replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
         (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
-               turn(product, after, output)]
+               transposed(product, after, output)]
     return [first, *elements, program, after], layers
 
 
@@ -90,11 +90,11 @@ def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
     """Return an elementwise constant operand for transposed elements."""
     assert value.data is not None
     data = np.broadcast_to(value.data.reshape(value.shape), output.shape).reshape(shape)
-    turned = np.ascontiguousarray(data.transpose(0, 3, 1, 2)).reshape(across)
-    return Value(f"{value.name} (across)", value.tensor, across, value.zero_point, data=turned)
+    values = np.ascontiguousarray(data.transpose(0, 3, 1, 2)).reshape(across)
+    return Value(f"{value.name} (across)", value.tensor, across, value.zero_point, data=values)
 
 
-def turn_scores(graph: Graph, config: Config) -> Graph:
+def transpose_scores(graph: Graph, config: Config) -> Graph:
     """Return the graph with transposed scores where these take fewer cycles."""
     layers = list(graph.layers)
     for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:

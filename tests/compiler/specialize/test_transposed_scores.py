@@ -11,7 +11,7 @@ from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.layers import Graph, RowProgram
 from tq_hw.compiler.ir.staged import Columns, MatMul, Move
 from tq_hw.compiler.ir.value import Value
-from tq_hw.compiler.specialize.moved import joined_moves, turn
+from tq_hw.compiler.specialize.moved import joined_moves, transposed
 from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.attention import attention
@@ -62,7 +62,7 @@ def test_a_scale_of_scores_is_looked_up_by_the_product() -> None:
 
 def test_keys_that_the_product_turns_need_no_move() -> None:
     compiled = _compare(attention(52, 52, 1, 16, apart=True), load_config("n16"))
-    # With one head TRANSPOSE is none, and queries, values and results are turned.
+    # With one head TRANSPOSE is none, and queries, values and results are transposed.
     assert sum(issubclass(kind, Move) for kind in _kinds(compiled)) == 3
 
 
@@ -81,9 +81,9 @@ def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
     values = [Value("x", 0, shape)]
     layers: list[Move] = []
     for _ in range(2):
-        layers.append(turn(values[-1], Move(0, "TRANSPOSE", (values[-1],), values[-1], ())))
+        layers.append(transposed(values[-1], Move(0, "TRANSPOSE", (values[-1],), values[-1], ())))
         values.append(layers[-1].output)
-    # Turned twice is not turned: a reader gets the first one's bytes.
+    # Transposed twice is not transposed: a reader gets the first one's bytes.
     reader = Move(1, "RESHAPE", (values[-1],), Value("y", 1, shape), ())
     made = joined_moves(Graph((*layers, reader), (values[0],), (reader.output,)))
     assert [type(layer) for layer in made] == [Move] and made[0].inputs[0].root is values[0]
@@ -97,7 +97,7 @@ def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
 
 def test_attention_takes_fewer_cycles() -> None:
     for config in (load_config("n16"), load_config("n8")):
-        now, upright = (cycles((24, 2, 16), config, turned) for turned in (True, False))
+        now, upright = (cycles((24, 2, 16), config, transposed) for transposed in (True, False))
         assert now < 0.9 * upright
 
 
@@ -106,7 +106,7 @@ def test_what_lives_on_has_no_maker() -> None:
     state = Value("state", 0, (1, 1, 4, 4), initial=np.zeros(16, np.int8))
     source, made = Value("x", 1, (1, 1, 4, 4)), Value("y", 2, (1, 1, 4, 4))
     for value, there in ((state, False), (Value("z", 3, (1, 1, 4, 4)), True)):
-        layers = (turn(source, Move(0, "TRANSPOSE", (source,), made, ()), value), turn(value, Move(
+        layers = (transposed(source, Move(0, "TRANSPOSE", (source,), made, ()), value), transposed(value, Move(
             1, "TRANSPOSE", (value,), made, ()), made))
         users = Users(Graph(layers, (source,), (made,)), layers)
         assert (users.maker(value) is layers[0], users.reader(value) is layers[1]) == (there, there)
