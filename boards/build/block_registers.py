@@ -1,9 +1,10 @@
-"""Registers after products and after memories go into an ECP5's multipliers and block RAMs; Yosys leaves them outside.
+"""Move registers after products and memories into an ECP5's multipliers and block RAMs, which Yosys does not do.
 
-A MULT18X18D has a register behind its product. Through the fabric a product has 3.9 ns in the multiplier and two wires
-in one cycle; through its own register the second wire has the next cycle (setup 3.5 ns, clock to output 0.7 ns, in
-nextpnr's timing of the slowest grade). A DP16KD gives a word 5.8 ns after the clock, and out of its output register
-in far less. Flip-flops that nothing but a product or a memory feeds are taken out for it.
+A MULT18X18D has an output register. Without it, the 3.9 ns of the multiplier and two wires share one cycle. With it,
+the second wire belongs to the next cycle (setup 3.5 ns, clock to output 0.7 ns, in nextpnr's timing of the slowest
+grade). A DP16KD delivers a word 5.8 ns after the clock, and far sooner from its output register.
+
+A flip-flop is removed in favour of such a register if only a product or a memory drives it.
 """
 
 import json
@@ -13,14 +14,14 @@ from typing import Any, NamedTuple
 
 __all__ = ["Cell", "Readers", "absorb_registers", "readers_of"]
 
-#: Parameters of a flip-flop that such a register can stand for: rising clock, starts at 0, never set.
+#: Parameters of a flip-flop that such a register can replace: rising clock, starts at 0, never set.
 _PLAIN = {"CLKMUX": "CLK", "GSR": "DISABLED", "LSRMUX": "LSR", "REGSET": "RESET"}
 _ALWAYS = "1 "
-#: Widest port of a DP16KD that has pins of its own.
+#: Widest port of a DP16KD with pins of its own.
 _PORT_BITS = 18
 
 Cell = dict[str, Any]
-#: By net: names of cells and of their inputs; both are "" for a port of the module.
+#: By net: names of the reading cells and of their inputs; both are "" for a port of the module.
 Readers = dict[Any, list[tuple[str, str]]]
 
 
@@ -32,11 +33,13 @@ class _Way(NamedTuple):
 
 
 def absorb_registers(netlist: Path) -> int:
-    """Turn on the registers in a netlist that Yosys wrote as JSON; return how many flip-flops went for them.
+    """Turn on the registers in a netlist that Yosys wrote as JSON; return how many flip-flops they replace.
 
-    A multiplier or memory is left alone unless all its outputs that anything reads go to flip-flops alone, with one
-    clock and one enable, and without a reset; and where it has a register already. Of a memory, these are the outputs
-    of port B, the one that Yosys reads; its flip-flops have the port's clock and no enable.
+    A multiplier or memory keeps its flip-flops unless every output that is read drives exactly one flip-flop, all of
+    them with one clock, one enable and no reset. One that already uses its register is left as it is.
+
+    Of a memory, only the outputs of port B count, the port that Yosys reads from. Its flip-flops must have the port's
+    clock and no enable.
     """
     design: Any = json.loads(netlist.read_text(encoding="utf-8"))
     gone = sum(_absorb(module) for module in design["modules"].values() if "cells" in module)
@@ -96,7 +99,7 @@ def _absorb_word(cells: dict[str, Cell], memory: Cell, readers: Readers) -> int:
 
 
 def _flip_flops(cells: dict[str, Cell], block: Cell, outputs: list[str], readers: Readers) -> dict[str, str]:
-    """Return the flip-flop of each output that is read; {} if a register cannot stand for them."""
+    """Return the flip-flop of each output that is read; {} if a register cannot replace them."""
     found: dict[str, str] = {}
     for output in outputs:
         net = block["connections"].get(output)
@@ -121,7 +124,7 @@ def _way(flip_flop: Cell) -> _Way:
 
 
 def _take_out(cells: dict[str, Cell], block: Cell, flip_flops: dict[str, str]) -> _Way:
-    """Give the block the flip-flops' outputs; return their clock and enable."""
+    """Connect the block to the flip-flops' outputs and remove them; return their clock and enable."""
     way = _way(cells[next(iter(flip_flops.values()))])
     for output, name in flip_flops.items():
         block["connections"][output] = cells.pop(name)["connections"]["Q"]

@@ -40,19 +40,19 @@ _STAT = "stat.json"
 
 @dataclass(frozen=True)
 class BuildResult:
-    """What came out.
+    """The outcome of a build.
 
     Members
     -------
     bitstream : file name in the folder; "" when a tool was missing
     resources : cells by kind, of the whole board
     timings : by clock; empty when nothing was routed
-    toolchain : what made it, or is to make it
+    toolchain : the tools that made the bitstream, or would make it
     slowest : the clock furthest from its target, None when nothing was routed
-    missing : programs that were not there, the folder is complete without them
+    missing : programs that were not found; apart from their results the folder is complete
     seconds : by step
-    seed, seeds : the placer's; what each that was tried reached, as the least part of a clock's target
-    why : why other programs were not taken, "" where there was no choice
+    seed, seeds : the placer's seed; for each seed tried, the lowest ratio of a clock's rate to its target
+    why : why other programs were not used, "" where there was no choice
     """
 
     bitstream: str
@@ -68,7 +68,7 @@ class BuildResult:
 
     @property
     def slowest(self) -> Timing | None:
-        """The clock that is furthest behind its target, or the least ahead."""
+        """The clock that misses its target by most, or exceeds it by least."""
         return min(self.timings.values(), key=lambda timing: timing.fmax_mhz / timing.target_mhz, default=None)
 
     @property
@@ -113,7 +113,7 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
     if board.toolchain is Toolchain.ECP5:
         options |= {"nextpnr_opts": f"{pnr} --placer static --router router1", **ecp5_scripts(stat)}
     elif board.toolchain is Toolchain.ICE40:
-        # There is no small RAM to choose: what asks for it becomes flip-flops or block RAM.
+        # This device has no small RAM: a memory that asks for it becomes flip-flops or block RAM.
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",
                     "script_after_read": "setattr -unset ram_style */*"}
     elif board.toolchain is Toolchain.GOWIN:
@@ -147,7 +147,7 @@ def _yosys_for_amaranth() -> Iterator[None]:
 
 
 def _synthesize(steps: Steps, board: Board, memory: Memory, image: bytes, seed: int) -> tuple[Mapping[str, float], Any]:
-    """Elaborate and synthesize; return the cells, and the commands that come after."""
+    """Elaborate and synthesize; return the cells, and the commands that follow."""
     steps.progress("elaborating", 0.0)
     start = time.monotonic()
     plan = elaborate(board, memory, image=image, seed=seed)
@@ -186,10 +186,13 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
           progress: Progress = lambda _text, _done: None) -> BuildResult:
     """Elaborate, synthesize, place, route and pack in `folder`.
 
-    nextpnr runs with `seeds` seeds at once from `seed` on, on the workers of the Dask cluster at `scheduler` if one is
-    given; None and 0 are what the board's record says. `toolchain` is one of `toolchains.VIVADO` and `OPENXC7`, "" for
-    what is installed. What does not come from pip and is missing is not an error: the folder then has all that it
-    needs. Missed timing is none either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip,
+    nextpnr runs with `seeds` seeds at once, starting at `seed`. With a `scheduler`, they run on the workers of that
+    Dask cluster. The defaults None and 0 select the values of the board's record.
+
+    `toolchain` is `toolchains.VIVADO` or `toolchains.OPENXC7`; "" selects what is installed.
+
+    A missing program that does not come from pip is not an error: the folder then contains all that it needs. Missed
+    timing is not an error either: see `BuildResult.met`. Raises MissingToolError for programs that come from pip,
     ToolError when one fails or the design does not fit.
     """
     seed = board.seed if seed is None else seed
@@ -199,7 +202,7 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
     timings: Mapping[str, Timing] = {}
     reached: Mapping[int, float] = {}
     if board.toolchain is Toolchain.XILINX:
-        # Vivado shares LUTs that Yosys counts one by one: the placer is the judge there.
+        # Yosys counts one by one the LUTs that Vivado combines: only the placer can tell whether the design fits.
         if choice.flow is not None or choice.missing:
             with results_of("yosys"):
                 prepare(folder / f"{TOP}.json", TOP)
@@ -228,7 +231,7 @@ def build(board: Board, memory: Memory, folder: Path, *, image: bytes = b"", see
 
 
 def _place_openly(steps: Steps, board: Board, flow: OpenFlow, seed: int) -> Mapping[str, Timing]:
-    """Run the open tools of an Artix-7; return the clocks, each against its own target."""
+    """Run the open tools of an Artix-7; return the clocks, each with its own target."""
     platform = load_platform(board)
     pins = {f"{platform.default_clk}_0__io": input_hz(platform)}
     with results_of("yosys"):
@@ -250,7 +253,7 @@ def _is_source(name: str) -> bool:
 
 
 def _check_fit(board: Board, resources: Mapping[str, float]) -> None:
-    """Raise ToolError when there is more of something than the device has, before hours of placing."""
+    """Raise ToolError when the design exceeds a resource of the device, before hours of placing."""
     for kind in ("luts", "flip_flops", "multipliers", "block_rams"):
         have = getattr(board.device, kind)
         if resources[kind] > have:
@@ -260,7 +263,7 @@ def _check_fit(board: Board, resources: Mapping[str, float]) -> None:
 
 
 def critical_path(timing: Timing) -> dict[str, Any]:
-    """Return the path that bounds a clock, for a report: length, share of the wires, modules."""
+    """Return the critical path of a clock for a report: length, share of the wires, modules."""
     return {"ns": round(sum(hop.delay_ns for hop in timing.path), 2),
             "wires_ns": round(sum(hop.delay_ns for hop in timing.path if hop.kind == "routing"), 2),
             "modules": modules(timing.path)}

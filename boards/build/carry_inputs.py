@@ -1,12 +1,14 @@
-"""LUTs in front of an ECP5's adders go into the free inputs of the carry cells; Yosys leaves them outside.
+"""Absorb LUTs in front of an ECP5's adders into the free inputs of the carry cells; Yosys leaves them outside.
 
-Half of a CCU2C is a LUT4 of its own table, which says whether a carry goes on, and a LUT2 of the table's first four
-bits, which says what carry comes else: A and B are its inputs, and those of the LUT4 with C and D. Yosys' adders use A
-and B, C where they subtract at will, and tie D to 1. So a choice of two words in front of an adder, or a word that is
-masked, takes a LUT a bit and need not.
+Each half of a CCU2C has one table of 16 bits. As a LUT4 it says whether the carry propagates. Its first four bits, as
+a LUT2, give the carry out otherwise. A and B are inputs of both, C and D of the LUT4 only.
 
-Where C or D is tied to 1, the first four bits of the table are the LUT2's alone. Else they are the LUT4's as well,
-where C and D are 0; then it has to be right, for each value of A and B, wherever no carry goes on.
+Yosys' adders use A and B, and C for an optional subtraction; D is tied to 1. So a multiplexer or a mask in front of an
+adder costs one LUT per bit that the carry cell has room for.
+
+If C or D is tied to 1, the LUT4 never reads the first four bits of the table, and the LUT2 has them to itself.
+Otherwise they are also the LUT4's outputs for C = D = 0. The LUT2 must then be right for each value of A and B with
+which some value of C and D does not propagate the carry.
 """
 
 import json
@@ -35,21 +37,21 @@ _Place = tuple[str, int]
 
 
 class _Half(NamedTuple):
-    """What half a carry cell does: `goes_on` says whether the carry goes on, and `comes` what comes else."""
+    """The functions of half a carry cell: `goes_on`, whether the carry propagates, and `comes`, the carry otherwise."""
 
     goes_on: Function
     comes: Function
 
 
 class _Pins(NamedTuple):
-    """Inputs of a half, in the order of PINS, each a place among nets or a constant; and its table."""
+    """Inputs of a half in the order of PINS, each the index of a net or a constant, and the half's table."""
 
     inputs: tuple[int | str, ...]
     table: int
 
 
 def _half_function(cell: Cell, number: int) -> _Half:
-    """Return what half of a CCU2C does."""
+    """Return the functions of half a CCU2C."""
     pins = cell["connections"]
     nets = [pins[f"{pin}{number}"][0] for pin in PINS]
     table = int(cell["parameters"][f"INIT{number}"], 2)
@@ -57,7 +59,7 @@ def _half_function(cell: Cell, number: int) -> _Half:
 
 
 def _placed(half: _Half) -> tuple[list[Net], int] | None:
-    """Return nets for the four inputs and the table of a half that does this; None where there are none."""
+    """Return the nets of the four inputs and the table that implement a half; None if there are none."""
     nets = tuple(dict.fromkeys((*half.goes_on.nets, *half.comes.nets)))
     if len(nets) > len(PINS):
         return None
@@ -70,10 +72,10 @@ def _placed(half: _Half) -> tuple[list[Net], int] | None:
 
 @cache
 def _place(count: int, goes_on: tuple[tuple[int, ...], int], comes: tuple[tuple[int, ...], int]) -> _Pins | None:
-    """As `_placed`, of nets 0 to count - 1: so the halves of an adder are worked out once."""
+    """Do as `_placed` with nets 0 to count - 1: cached, so that equal halves of an adder are computed once."""
     half = _Half(Function(*goes_on), Function(*comes))
     for pins in permutations(range(len(PINS)), count):
-        # What is not used is tied to 1, as Yosys ties it.
+        # Unused inputs are tied to 1, as Yosys ties them.
         inputs: list[int | str] = ["1"] * len(PINS)
         for net, pin in enumerate(pins):
             inputs[pin] = net
@@ -84,12 +86,12 @@ def _place(count: int, goes_on: tuple[tuple[int, ...], int], comes: tuple[tuple[
 
 
 def _table(half: _Half, inputs: list[int | str]) -> int | None:
-    """Return the table with which these inputs do it; None where there is none."""
+    """Return the table that implements a half with these inputs; None if there is none."""
     goes_on = [_at(half.goes_on, inputs, index) for index in range(16)]
     apart = "1" in inputs[2:]
     low: list[int] = []
     for index in range(4):
-        # Each value of C and D with these of A and B, in which no carry goes on, asks for a bit that comes.
+        # Every value of C and D that does not propagate the carry, at this A and B, determines the carry out.
         wanted = {_at(half.comes, inputs, index | above << 2) for above in range(4)
                   if not goes_on[index | above << 2] and _is_possible(inputs, index | above << 2)}
         bit = next(iter(wanted), 0) if apart else goes_on[index]
@@ -104,14 +106,14 @@ def _at(function: Function, inputs: list[int | str], index: int) -> int:
 
 
 def _is_possible(inputs: list[int | str], index: int) -> bool:
-    """Whether the inputs can have these values: those that are tied to 1 have it."""
+    """Whether the inputs can have these values: an input tied to 1 is always 1."""
     return all(net != "1" or index >> bit & 1 for bit, net in enumerate(inputs))
 
 
 def pack_carry_inputs(netlist: Path) -> int:
-    """Take LUTs that feed carry cells alone out of a netlist that Yosys wrote as JSON; return how many went.
+    """Remove LUTs that feed only carry cells from a netlist that Yosys wrote as JSON; return how many were removed.
 
-    Each half of a carry cell then does to what came to it and to these LUTs what it did with them.
+    Each half of a carry cell then computes the combined function of itself and the LUTs that it absorbed.
     """
     design: Any = json.loads(netlist.read_text(encoding="utf-8"))
     gone = sum(_pack(module) for module in design["modules"].values() if "cells" in module)
@@ -122,14 +124,14 @@ def pack_carry_inputs(netlist: Path) -> int:
 
 def _pack(module: Any) -> int:
     gone = 0
-    # What went may have uncovered others.
+    # A removed LUT may have been the only other reader of another one.
     while went := sum(_absorb(module["cells"], name, places) for name, places in _feeders(module)):
         gone += went
     return gone
 
 
 def _feeders(module: Any) -> list[tuple[str, list[_Place]]]:
-    """Return the LUTs that only halves of carry cells read, those of the fewest inputs first, and these halves."""
+    """Return the LUTs that only halves of carry cells read, fewest inputs first, each with these halves."""
     cells, readers = module["cells"], readers_of(module)
     luts = [(name, cell["connections"]["Z"][0]) for name, cell in cells.items() if cell["type"] == "LUT4"]
     found = [(name, readers[net]) for name, net in luts if readers[net] and all(
@@ -139,7 +141,7 @@ def _feeders(module: Any) -> list[tuple[str, list[_Place]]]:
 
 
 def _absorb(cells: dict[str, Cell], name: str, places: list[_Place]) -> int:
-    """Put a LUT into the halves that read it, if there is room in all of them; return 1 then, else 0."""
+    """Merge a LUT into all halves that read it; return 1, or 0 if one of them has no room."""
     lut = cells[name]
     net, inner = lut["connections"]["Z"][0], lut_function(lut)
     found = []

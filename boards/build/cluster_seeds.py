@@ -1,4 +1,4 @@
-"""Place and route with several seeds on the workers of a cluster: the same files, and the best of them comes back."""
+"""Place and route with several seeds on the workers of a cluster: all get the same files, the best result is kept."""
 
 import base64
 import io
@@ -22,9 +22,9 @@ def place_on_cluster(name: str, arguments: Sequence[str], folder: Path, seeds: S
                      progress: Callable[[float], None] = lambda _: None) -> Placed:
     """Run nextpnr once per seed on the workers at `scheduler` (None: here, one after the other); keep the best's files.
 
-    As `seeds.place_and_route`, but a seed that is slower than another gets all the time it needs, unless one meets its
-    targets first. `progress` is told the seconds so far after each seed. ToolError when a process fails, or says that
-    the device is too small.
+    Works as `seeds.place_and_route`, except that a slow seed is not stopped until another one meets its targets.
+    `progress` receives the elapsed seconds after each seed. ToolError when a process fails, or reports that the device
+    is too small.
     """
     start = time.monotonic()
     blob = _packed(folder, [word for word in arguments if (folder / word).is_file()])

@@ -21,9 +21,9 @@ __all__ = ["DramCore", "core_description", "generate_core", "need_litedram"]
 
 @dataclass(frozen=True)
 class DramCore:
-    """A generated core: Verilog, the register writes that bring it up (address, value, cycles to wait), the size.
+    """A generated core: Verilog, initialization writes (address, value, cycles to wait), and the size.
 
-    `levelling` is what a DDR3 needs besides; None for others.
+    `levelling` is the additional plan that a DDR3 needs, None for others.
     """
 
     verilog: str
@@ -58,7 +58,7 @@ def _generate(description: str) -> DramCore:
 
 
 def generate_core(description: Mapping[str, object]) -> DramCore:
-    """Return the core that LiteDRAM makes of `description` (its keys; PHY and chip by name), once per process.
+    """Return the core that LiteDRAM generates for `description` (its keys; PHY and chip by name), once per process.
 
     Raises MissingToolError when LiteDRAM is not installed, OptionError for an unknown chip, ToolError when it fails.
     """
@@ -66,11 +66,11 @@ def generate_core(description: Mapping[str, object]) -> DramCore:
 
 
 def core_description(memory: Sdr | Ddr3, device: str, input_hz: int) -> dict[str, object]:
-    """Return what LiteDRAM has to know; `input_hz` is the rate of the board's oscillator."""
+    """Return LiteDRAM's description of a core; `input_hz` is the rate of the board's oscillator."""
     common: dict[str, object] = {"device": device, "sdram_module": memory.chip, "sdram_rank_nb": 1,
                                  "sys_clk_freq": memory.clock_hz}
     if isinstance(memory, Sdr):
-        # Buffered commands cost a cycle and give the clock of this core.
+        # Buffered commands add a cycle of latency; the clock of this core depends on them.
         return {**common, "memtype": "SDR", "sdram_phy": "GENSDRPHY", "sdram_module_nb": memory.data_bytes,
                 "input_clk_freq": memory.clock_hz, "cmd_buffer_depth": 8, "cmd_buffer_buffered": True}
     return {**common, "memtype": "DDR3", "sdram_phy": memory.phy, "sdram_module_nb": 2, "input_clk_freq": input_hz,

@@ -1,8 +1,12 @@
 """Generate a LiteDRAM core: `python -m tq_hw.boards.build.dram_generate FOLDER < description.json`.
 
-A program of its own, because LiteX keeps its state in modules and reads the command line. It writes core.v, and
-facts.json: the size of the DRAM, the register writes that bring it up, [[byte address, value, cycles to wait after
-it], ...], the byte addresses of all registers by name, and of a PHY that has to be levelled the members of `PhyShape`.
+LiteX keeps its state in modules and reads the command line, so this is a program of its own. It writes core.v and
+facts.json. The facts are:
+
+- the size of the DRAM;
+- the register writes that initialize it, [[byte address, value, cycles to wait after it], ...];
+- the byte addresses of all registers by name;
+- for a PHY that has to be levelled, the members of `PhyShape`.
 """
 
 import contextlib
@@ -22,16 +26,16 @@ CORE = "tq_dram"
 UNKNOWN_CHIP = 2
 _PHYS = {"GENSDRPHY": ("GENSDRPHY", "lattice"), "ECP5DDRPHY": ("ECP5DDRPHY", "lattice"),
          "A7DDRPHY": ("A7DDRPHY", "xilinx")}
-#: All bits of `sdram_dfii_control` that hand the DRAM over to the controller: select, CKE, ODT, reset off.
+#: All bits of `sdram_dfii_control` that give the DRAM to the controller: select, CKE, ODT, reset off.
 _HARDWARE_CONTROL = 0xF
 
 
 def single_assignments(verilog: str) -> str:
     """Drop repeated `assign` lines and comments, which differ from run to run, and put a constant first line.
 
-    The generator writes the assignment of a concatenation once per part, which Yosys takes for several drivers. Lines
-    of long comments stay as empty ones: the names that Yosys makes have the numbers of lines in them, and where cells
-    are placed depends on names.
+    The generator writes the assignment of a concatenation once per part, which Yosys takes for several drivers. Each
+    line of a long comment becomes an empty line: Yosys puts line numbers into the names that it makes up, and placement
+    depends on names.
     """
     seen: set[str] = set()
     lines = []
@@ -49,7 +53,7 @@ def writes(sequence: list[tuple[str, int, int, Any, int]], registers: dict[str, 
            done: bool) -> list[tuple[int, int, int]]:
     """Return the register writes of LiteDRAM's `sequence`: address, value, cycles to wait.
 
-    `done` says that the DRAM is ready then; a DDR3 still has to be levelled.
+    `done` adds the write that reports the DRAM as ready; a DDR3 still has to be levelled.
     """
     address = {name: register["addr"] for name, register in registers.items()}
     found: list[tuple[int, int, int]] = []
@@ -101,10 +105,10 @@ def generate(description: dict[str, Any], folder: Path) -> None:
     soc = LiteDRAMCore(platform, core)
     builder = Builder(soc, output_dir=str(folder / "litex"), compile_software=False, compile_gateware=False,
                       csr_json=str(folder / "csr.json"))
-    # `regular_comb` would avoid the repeated assignments, and costs a quarter of the clock.
+    # `regular_comb` would avoid the repeated assignments, but reduces the clock by a quarter.
     builder.build(build_name=CORE, regular_comb=False)
     verilog = (folder / "litex" / "gateware" / f"{CORE}.v").read_text(encoding="utf-8")
-    # TRELLIS_IO drives these, which the generator does not know.
+    # TRELLIS_IO cells drive these pins, which the generator does not support.
     verilog = re.sub(r"\binput( +wire +(?:\[[\d:]+\] +)?\w+_dqs?_?p?\b)", r"inout\1", verilog)
     (folder / "core.v").write_text(single_assignments(verilog), encoding="utf-8")
     sequence, _mode_registers = get_sdram_phy_init_sequence(soc.sdram.controller.settings.phy,
@@ -120,10 +124,10 @@ def generate(description: dict[str, Any], folder: Path) -> None:
 
 
 def _shape(phy: Any) -> dict[str, int] | None:
-    """Return what a leveller has to know of a PHY, None of one that needs none."""
+    """Return the facts that a leveller needs about a PHY, None for a PHY without levelling."""
     if not phy.read_leveling:
         return None
-    # Phases are registers of some PHYs; what they are after reset is what the controller uses.
+    # In some PHYs the phases are registers; the controller uses their reset values.
     phases = {name: int(phase.reset.value if hasattr(phase, "reset") else phase)
               for name, phase in (("read_phase", phy.rdphase), ("write_phase", phy.wrphase))}
     return {"phases": phy.nphases, "words": phy.dfi_databits // 32, "lanes": phy.databits // 8, "delays": phy.delays,
@@ -131,7 +135,7 @@ def _shape(phy: Any) -> dict[str, int] | None:
 
 
 def main() -> None:
-    """Do what the description on standard input asks for; what LiteX prints goes to standard error."""
+    """Generate the core described on standard input; LiteX's own output goes to standard error."""
     folder = Path(sys.argv[1])
     description = json.load(sys.stdin)
     sys.argv[1:] = []

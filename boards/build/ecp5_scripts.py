@@ -1,21 +1,21 @@
-"""What Yosys is told beside `synth_ecp5`, before and after it."""
+"""Yosys commands before and after `synth_ecp5`."""
 
 __all__ = ["ecp5_scripts"]
 
-#: Names that Amaranth gives the accelerator's module, with all that it holds.
+#: Amaranth's names of the accelerator's module and everything in it.
 _ACCELERATOR = "*.accelerator.accelerator"
-#: The flip-flops of activations: those of a row are equal from column to column, but one for all is far from most.
+#: Activation flip-flops of a row are equal in every column; merged into one, it would be far from most of its readers.
 _ACTIVATIONS = "w:activation_* %ci1:+$dff[Q] t:$dff %i"
-#: Other names for parts of a wire: to Yosys, what ABC9 gives back as `sum[3]` is bit 3 of the wire `sum` and the first
-#: bit of its part of 32 bits that Amaranth names `sum[3]`.
+#: Alias names of parts of a wire. ABC9 returns a bit as `sum[3]`: Yosys takes it for bit 3 of the wire `sum`, but also
+#: for bit 0 of the 32-bit part that Amaranth names `sum[3]`.
 _PARTS = "w:*[[]*"
 
 
 def ecp5_scripts(then: str) -> dict[str, str]:
-    """Return the options of Amaranth's platform that hold them; `then` is a command at the end.
+    """Return these scripts as options of Amaranth's platform; `then` is a command at the end.
 
-    The accelerator's logic is mapped by itself: a module's slowest path is all the haste that its others get, and a
-    DRAM's controller, at a lower rate, has the slowest of all. What the accelerator gives comes from registers.
+    The accelerator's logic is mapped separately. ABC9 optimizes a module only as far as its slowest path requires, and
+    the slowest path is in the DRAM controller, which runs at a lower rate. The accelerator's outputs are registers.
     """
     return {"script_after_read": f"rename -hide {_PARTS}\n"
                                  f"setattr -mod -set keep_hierarchy 1 {_ACCELERATOR}\n"

@@ -1,7 +1,7 @@
-"""Hold the frames of a bitstream against the features that the placer asked for, by Project X-Ray's database.
+"""Check the frames of a bitstream against the features that the placer requested, by Project X-Ray's database.
 
-A bitstream of full size comes out of an empty frames file, too: its size says nothing. Each feature of the FASM file
-must be in the database, and each of its bits in the frames as the database says.
+An empty frames file also gives a bitstream of full size, so the size proves nothing. Each feature of the FASM file
+must be in the database, and each of its bits must have the database's value in the frames.
 """
 
 import json
@@ -20,19 +20,19 @@ _LINE = re.compile(r"(?P<tile>[^.\s]+)\.(?P<name>[^\s\[={#]+)(?:\[(?P<high>\d+)(
                    r"(?:\s*=\s*(?:\d+'(?P<base>[bohd]))?(?P<value>[0-9a-fA-F_]+))?")
 _INDEX = re.compile(r"\[(\d+)\]$")
 _BASES = {"b": 2, "o": 8, "h": 16, "d": 10, None: 10}
-#: Files of a tile's bits by the kind of frames that they lie in.
+#: Files of a tile's bits, by kind of frame.
 _SEGMENTS = {"CLB_IO_CLK": "segbits_{}.db", "BLOCK_RAM": "segbits_{}.block_ram.db"}
 _WORD_BITS = 32
 
-#: Frame after the first one of the tile, bit after its first one, and what it has to be.
+#: Frame relative to the tile's first, bit relative to its first, and the required value.
 Bit = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
 class FasmAnswer:
-    """How many features were held against the frames, with how many bits, and how many could not be.
+    """How many features were checked, how many bits they have, and how many features could not be checked.
 
-    The latter lie in tiles whose bits the database gives by those of another tile.
+    Those lie in tiles for which the database refers to the bits of another tile.
     """
 
     features: int
@@ -41,11 +41,11 @@ class FasmAnswer:
 
 
 class _Database:
-    """The parts of Project X-Ray's database that are needed, read when they are."""
+    """The required parts of Project X-Ray's database, read on demand."""
 
     def __init__(self, family: Path, part: str, die: str) -> None:
         self._family = family
-        # Older databases have a grid for each part.
+        # Older databases have one grid per part.
         found = [path for path in (family / die / "tilegrid.json", family / part / "tilegrid.json") if path.is_file()]
         if not found:
             raise ToolError(f"{family} has neither {die}/tilegrid.json nor {part}/tilegrid.json to hold the frames "
@@ -78,7 +78,7 @@ def _plain(name: str) -> str:
 
 
 def _value(line: re.Match[str]) -> int | None:
-    """Return what a line gives its feature, None for digits that its base does not have."""
+    """Return the value that a line assigns, None for digits outside its base."""
     try:
         return 1 if line["value"] is None else int(line["value"].replace("_", ""), _BASES[line["base"]])
     except ValueError:
@@ -86,9 +86,9 @@ def _value(line: re.Match[str]) -> int | None:
 
 
 def _features(fasm: str) -> Iterator[tuple[str, str]]:
-    """Yield tile and feature for each bit that is asked for."""
+    """Yield tile and feature of each requested bit."""
     for number, text in enumerate(fasm.splitlines(), 1):
-        # Annotations stand in braces behind a feature, or alone.
+        # Annotations are in braces, after a feature or on a line of their own.
         line = text.partition("#")[0].partition("{")[0].strip()
         if not line:
             continue

@@ -1,4 +1,4 @@
-"""What the tools say about a design: cells counted by kind, clock, critical path."""
+"""Figures from the tools' reports: cells by kind, clock, critical path."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from tq_hw.model.errors import ToolError
 __all__ = ["CELLS", "Hop", "Timing", "count_cells", "modules", "nextpnr_timing", "read_json",
            "vivado_figures"]
 
-#: Cell types by what they are counted as, and how many of it one is, per family.
+#: Cell types, the kind that each counts as, and its weight, per family.
 CELLS: dict[str, dict[str, tuple[str, float]]] = {
     "ecp5": {"MULT18X18D": ("multipliers", 1), "LUT4": ("luts", 1), "CCU2C": ("carries", 1),
              "TRELLIS_FF": ("flip_flops", 1), "DP16KD": ("block_rams", 1), "TRELLIS_DPR16X4": ("small_rams", 1)},
@@ -20,7 +20,7 @@ CELLS: dict[str, dict[str, tuple[str, float]]] = {
               **{f"SB_DFF{kind}": ("flip_flops", 1) for kind in
                  ("", "E", "SR", "ESR", "SS", "ESS", "R", "ER", "S", "ES")},
               "SB_RAM40_4K": ("block_rams", 1), "SB_SPRAM256KA": ("single_port_rams", 1)},
-    # Two products of 9 bits take the place of one of 18.
+    # Two products of 9 bits take as much space as one of 18.
     "gowin": {"MULT9X9": ("multipliers", 0.5), "MULT18X18": ("multipliers", 1), "MULT36X36": ("multipliers", 4),
               **dict.fromkeys(("LUT1", "LUT2", "LUT3", "LUT4"), ("luts", 1)), "ALU": ("carries", 1),
               **{f"DFF{kind}": ("flip_flops", 1) for kind in ("", "E", "S", "SE", "R", "RE", "P", "PE", "C", "CE")},
@@ -38,7 +38,7 @@ _XC7_SITES = {"RAM32M": 4, "RAM64M": 4, "RAM32X1D": 2, "RAM64X1D": 2, "SRL16E": 
 
 @dataclass(frozen=True)
 class Hop:
-    """One hop of the critical path: delay to leave a cell, or to reach the next one, in ns."""
+    """One hop of the critical path: the delay of a cell or of a wire, in ns."""
 
     kind: str
     delay_ns: float
@@ -47,7 +47,7 @@ class Hop:
 
 @dataclass(frozen=True)
 class Timing:
-    """One clock: what was reached, what was asked for, and the path that bounds it."""
+    """One clock: the rate reached, the target, and the critical path."""
 
     clock: str
     fmax_mhz: float
@@ -56,14 +56,14 @@ class Timing:
 
 
 def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
-    """Return the sums by kind of what Yosys' `stat -json` lists; kinds that do not occur are 0."""
+    """Return the cells of Yosys' `stat -json`, summed by kind; absent kinds are 0."""
     cells = stat["design"]["num_cells_by_type"]
     kinds = CELLS[family]
     found: dict[str, float] = {"luts": 0, **{name: 0 for name, _ in kinds.values()}}
     for cell, (name, share) in kinds.items():
         found[name] += share * int(cells.get(cell, 0))
     if family == "xc7":
-        # Small LUTs share one site in pairs, which Yosys estimates; memories in LUTs take whole sites.
+        # Yosys estimates how many small LUTs share a site in pairs; memories in LUTs take whole sites.
         found["luts"] += int(stat["design"]["estimated_num_lc"])
         found["luts"] += sum(sites * int(cells.get(cell, 0)) for cell, sites in _XC7_SITES.items())
     return {name: int(value) if value == int(value) else value for name, value in found.items()}
@@ -72,8 +72,8 @@ def count_cells(stat: Mapping[str, Any], family: str) -> dict[str, float]:
 def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
     """Return the clocks of nextpnr's `--report`, each with the path from itself to itself where there is one.
 
-    The constants that it makes itself are no clocks: memories that are never written have such a one. ToolError when
-    no clock is left: a board always has one.
+    nextpnr also lists constants as clocks, such as that of a memory that is never written; they are left out. ToolError
+    when no clock remains: a board always has one.
     """
     found = {}
     for clock, values in report["fmax"].items():
@@ -89,7 +89,7 @@ def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
 
 
 def modules(path: Sequence[Hop]) -> list[str]:
-    """Return the module instances along a path, start first, repetitions left out."""
+    """Return the module instances along a path from its start, without repetitions."""
     names: list[str] = []
     for hop in path:
         name = hop.cell.rpartition(".")[0]

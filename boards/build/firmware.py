@@ -1,4 +1,4 @@
-"""Compile firmware/runtime for a board with a soft core, by whichever RISC-V compiler is there."""
+"""Compile firmware/runtime for a board with a soft core, with whichever RISC-V compiler is installed."""
 
 import importlib.util
 import shutil
@@ -22,7 +22,7 @@ SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/ua
            "runtime/check.c", "runtime/string.c", "driver/tq.c", "driver/tq_mmio.c")
 _FLAGS = ("-std=c11", "-ffreestanding", "-Os", "-ffunction-sections", "-Wall", "-Wextra", "-Wconversion", "-Werror",
           "-nostdlib", "-Wl,--gc-sections,-e,tq_start")
-#: Of an ELF file: where its header names the program headers, and the kind of a loaded segment.
+#: In an ELF file: the header's offset to the program headers, and the type of a loaded segment.
 _ELF_PROGRAM_HEADERS, _LOADED = 28, 1
 
 
@@ -32,9 +32,9 @@ class Firmware:
 
     Members
     -------
-    image : first contents of block RAM
-    ram_bytes : code, data and variables; the rest of RAM_BYTES is the stack's
-    compiler : what made it
+    image : initial contents of block RAM
+    ram_bytes : code, data and variables; the stack has the rest of RAM_BYTES
+    compiler : the compiler that was used
     """
 
     image: bytes
@@ -43,9 +43,9 @@ class Firmware:
 
 
 def find_compiler() -> tuple[str, list[str]]:
-    """Return name and command of a RISC-V compiler, with the options that name the processor.
+    """Return name and command of a RISC-V compiler, with the options that select the processor.
 
-    Debian's gcc is taken before the Python package ziglang; MissingToolError when there is neither.
+    Debian's gcc has priority over the Python package ziglang; MissingToolError when there is neither.
     """
     if shutil.which(_GCC) is not None:
         return _GCC, [_GCC, "-march=rv32im_zicsr", "-mabi=ilp32", "-Wl,--no-warn-rwx-segments"]
@@ -77,7 +77,7 @@ def read_elf(data: bytes, origin: int = 0, size_bytes: int = RAM_BYTES) -> tuple
     """Return the contents of memory from address `origin` on, and how much of it the program occupies.
 
     `data` is a 32-bit little-endian ELF file; ToolError for another, and for one with contents beyond `size_bytes`.
-    What has no contents may lie elsewhere.
+    Segments without contents may lie elsewhere.
     """
     if data[:6] != b"\x7fELF\x01\x01":
         raise ToolError("the compiler did not write a 32-bit little-endian ELF file")

@@ -1,14 +1,18 @@
-"""Sites for the multipliers and block RAMs of an ECP5, which its placer leaves far from what they feed.
+"""Sites for the multipliers and block RAMs of an ECP5, which its placer leaves far from the logic that they feed.
 
-An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four, four to a block. The columns
-of the array get the upper two rows of multipliers, half of them each, every column's cells side by side in the order of
-their sums; each lane of the vector unit gets a block of the lower row, and columns for which the upper rows have no
-room lie beside the lanes. Activations go from column to column, so the columns go to and fro, a row of multipliers
-after the other: the next column is beside one, or above it. From the top downwards the block RAMs hold the scratchpad
-(a row for each half of the word, a byte's four banks side by side, because clients choose among the banks), the
-accumulators amid the array by columns, and tables and vector registers by lanes. All are centred. nextpnr takes a site
-from a cell's attribute `BEL` and pulls the rest of the logic to it: what it has to wire then lies in the middle, where
-it would else begin at one end of the chip.
+An LFE5U-85F has 156 multipliers in three rows across the chip and 208 block RAMs in four rows, four to a block.
+
+Multipliers: the columns of the array get the upper two rows, half of the columns each. The cells of a column are
+adjacent, in the order of their sums. Each lane of the vector unit gets a block of the lower row; columns that do not
+fit into the upper rows lie beside the lanes. Activations go from column to column, so the second row continues in the
+opposite direction: the next column is always beside or above the one before.
+
+Block RAMs, from the top: the scratchpad in two rows, one for each half of the word, with the four banks of a byte side
+by side because clients choose among the banks; the accumulators by columns, amid the array; tables and vector
+registers by lanes.
+
+Each row is centred. nextpnr takes a site from a cell's attribute `BEL` and places the rest of the logic near it. The
+wires then meet in the middle of the chip instead of at one end.
 """
 
 import json
@@ -19,9 +23,9 @@ from typing import Any
 
 __all__ = ["MEMORY_ROWS", "MULTIPLIER_ROWS", "Site", "memory_sites", "multiplier_sites", "place_blocks"]
 
-#: Column and row of the chip, and number in its block.
+#: Column and row of the chip, and index in the block.
 Site = tuple[int, int, int]
-#: Rows of multipliers by die, from below; first columns of the blocks in each, as nextpnr numbers them.
+#: Rows of multipliers by die, from the bottom; first columns of the blocks in each, as nextpnr numbers them.
 MULTIPLIER_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "85F": ((10, 34, 58), (4, 13, 22, 31, 40, 49, 58, 69, 78, 87, 96, 105, 114)),
 }
@@ -29,9 +33,9 @@ MULTIPLIER_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
 MEMORY_ROWS: dict[str, tuple[tuple[int, ...], tuple[int, ...]]] = {
     "85F": ((22, 46, 70, 82), MULTIPLIER_ROWS["85F"][1]),
 }
-#: Columns of the four multipliers of a block after its first one; these are their numbers as well.
+#: Columns of the four multipliers of a block, relative to its first; also their indices.
 _MULTIPLIERS = (0, 1, 4, 5)
-#: Columns of the four block RAMs of a block after its first one, in the order of their numbers.
+#: Columns of the four block RAMs of a block, relative to its first, in the order of their indices.
 _MEMORIES = (0, 2, 4, 6)
 #: Names that Yosys derives from `hdl.array.grid.MacArray` and `hdl.lane.high_multiply.HighMultiply`.
 _CELL = re.compile(r"\barray\.product_(?P<row>\d+)_(?P<col>\d+)_")
@@ -50,20 +54,20 @@ def _die(device: str) -> str:
 
 
 def _centred(row: int, blocks: tuple[int, ...], columns: Sequence[int], count: int) -> list[Site]:
-    """Return the sites in the middle of a row, whole blocks."""
+    """Return `count` sites in the middle of a row, beginning with a whole block."""
     skipped = (len(columns) * len(blocks) - count) // (2 * len(columns))
     return [(first + offset, row, offset) for first in blocks[skipped:] for offset in columns][:count]
 
 
 def _turned(cells: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the columns of cells (column, row) from the last to the first, each with its rows in their order."""
+    """Return cells (column, row) in descending order of columns, the rows of each in ascending order."""
     return sorted(cells, key=lambda cell: (-cell[0], cell[1]))
 
 
 def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
     """Return a site for each multiplier of the array and the lanes; {} when the device is unknown or too small.
 
-    `names` are those of the netlist's multipliers; what belongs neither to the array nor to a lane stays free.
+    `names` are the netlist's multipliers; those outside the array and the lanes get no site.
     """
     cells: dict[tuple[int, int], str] = {}
     lanes: dict[tuple[int, str], str] = {}
@@ -75,7 +79,7 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
     rows, blocks = MULTIPLIER_ROWS.get(_die(device), ((), ()))
     room, half = len(_MULTIPLIERS) * len(blocks), (len(cells) + 1) // 2
     if half > room:
-        # Whole columns in the upper rows, the rest beside the lanes.
+        # Only whole columns in the upper rows, the rest beside the lanes.
         of_column = 1 + max(row for _, row in cells)
         half = room // of_column * of_column
     order = sorted(cells)
@@ -98,7 +102,7 @@ def multiplier_sites(names: Iterable[str], device: str) -> dict[str, Site]:
 def memory_sites(names: Iterable[str], device: str) -> dict[str, Site]:
     """Return a site for each block RAM of the scratchpad, the accumulators and the lanes; {} as above.
 
-    The number of a site is that of the block RAM in its block, 0..3. Queues stay free.
+    The last number of a site is the block RAM's index in its block, 0..3. Queues get no site.
     """
     pad: dict[tuple[int, int], str] = {}
     sums: dict[tuple[int, int], str] = {}
@@ -127,7 +131,7 @@ def memory_sites(names: Iterable[str], device: str) -> dict[str, Site]:
 
 
 def place_blocks(netlist: Path, device: str) -> int:
-    """Write the sites into a netlist that Yosys wrote as JSON; return how many cells have one now."""
+    """Write the sites into a netlist that Yosys wrote as JSON; return how many cells got one."""
     design: Any = json.loads(netlist.read_text(encoding="utf-8"))
     placed = 0
     for module in design["modules"].values():

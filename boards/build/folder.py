@@ -1,4 +1,4 @@
-"""The folder of a build: it appears whole, or what a failed program left is kept beside it."""
+"""The folder of a build: it appears only when complete; after a failed step the partial folder is kept next to it."""
 
 import errno
 import json
@@ -15,24 +15,25 @@ from tq_hw.model.errors import OptionError, ToolError
 __all__ = ["REPORT", "FailedStepError", "new_folder"]
 
 REPORT = "report.json"
-#: What only a build's report has.
+#: Key that only a build's report has.
 _OF_A_BUILD = {"board", "bitstream", "toolchain", "missing"}
-#: Written into a kept folder, so that the next failure may replace it.
+#: Marker file in a kept folder: the next failure may replace the folder.
 _MARK = "failed.txt"
 
 
 class FailedStepError(ToolError):
-    """A program failed after others had done their work: the folder is worth keeping."""
+    """A program failed after other steps had finished: the folder is worth keeping."""
 
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Give a folder next to `target` that takes its place when the block ends without an error.
+    """Provide a folder next to `target` that takes its name when the block ends without an error.
 
-    An earlier build there is replaced; anything else that is there is an OptionError, as is a place that cannot be
-    written or has no room for all. After a FailedStepError, or where others have put something there meanwhile, the
-    folder is `target`.failed, and the ToolError says so; after any other error nothing is left, not even the folders
-    above it that were made for it.
+    An earlier build of that name is replaced. Anything else there is an OptionError, as is a path that cannot be
+    written or has too little space.
+
+    After a FailedStepError, or if somebody else created `target` meanwhile, the folder is kept as `target`.failed, and
+    the ToolError says so. After any other error nothing remains, not even the parent folders that were created.
     """
     target = Path(os.path.realpath(target))
     if not _is_ours(target):
@@ -56,7 +57,7 @@ def new_folder(target: Path) -> Iterator[Path]:
         (work / _MARK).write_text(f"{error}\n", encoding="utf-8")
         kept = target.with_name(f"{target.name}.failed")
         if kept.exists() and not (kept / _MARK).is_file():
-            # Somebody else's: it stays, under that name.
+            # The existing folder is somebody else's: this build keeps its own name.
             kept = Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=target.parent))
         _replace(work, kept)
         raise ToolError(f"{error}\nwhat was made until then is kept in {kept}") from error
@@ -72,11 +73,11 @@ def new_folder(target: Path) -> Iterator[Path]:
 
 
 def _is_ours(target: Path) -> bool:
-    """Return whether a folder can take this place: nothing is there, or nothing in it, or an earlier build.
+    """Return whether a build may take this path: it is absent, empty, or an earlier build.
 
-    Other commands write files of the report's name, too, mostly into folders with much else.
+    Other commands also write files with the report's name, mostly into folders with much else.
     """
-    # Another build may take the place between two looks.
+    # Another build may take the path between two checks.
     return any(_holds_a_build(target) or _holds_nothing(target) for _ in range(3))
 
 
@@ -96,9 +97,9 @@ def _holds_nothing(target: Path) -> bool:
 
 
 def _replace(work: Path, target: Path) -> None:
-    """Give a folder its name, in place of what has it, with the permissions of a new one.
+    """Rename a folder to its final name, replacing the one there, with the permissions of a new folder.
 
-    Another build may take the name at the same time: the last one has it.
+    Of two builds that do so at the same time, the last one wins.
     """
     work.chmod(new_folder_mode())
     while True:

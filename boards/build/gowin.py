@@ -9,15 +9,15 @@ PACKED = "top.fs"
 
 
 def synthesis_options(platform: Any) -> str:
-    """Return the options of Yosys' `synth_gowin`: which cells there are follows from the series."""
+    """Return the options of Yosys' `synth_gowin`: the series decides which cells exist."""
     return f"-family {platform.series[:4].lower()}"
 
 
 def gowin_commands(platform: Any, clock_mhz: float, seed: int) -> list[list[str]]:
     """Return the command lines after synthesis.
 
-    Amaranth's are for nextpnr-gowin, which is no more: its successor takes family and pins as options of the
-    architecture.
+    Amaranth's commands are for nextpnr-gowin, which has been discontinued. Its successor takes family and pins as
+    options of the architecture.
     """
     place = ["nextpnr-himbaechel-gowin", "--quiet", "--device", platform.part, "--vopt", f"family={platform.family}",
              "--vopt", "cst=top.cst", "--json", "top.syn.json", "--write", "top.pnr.json", "--log", "top.tim",

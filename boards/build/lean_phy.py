@@ -1,8 +1,8 @@
-"""LiteDRAM's PHY of a 7 series without what nobody changes: a core of 2,055 LUTs instead of 2,688, 23.5 % fewer.
+"""LiteDRAM's PHY of a 7 series without unused flexibility: a core of 2,055 LUTs, down from 2,688 (23.5 % fewer).
 
-Registers of that PHY choose the phases of commands, and shift what is read and written by whole bits, each pin by a
-counter of its own. Here the phases stay as they are after a reset; of the leveller's settings (gateware/levelling.py)
-only shifts of what is read are made, and those of a byte's pins are the same.
+The registers of the original PHY select the phases of commands, and shift read and write data by whole bits, with a
+counter for each pin. This one fixes the phases at their reset values. Of the bit shifts that the leveller sets
+(gateware/levelling.py) it keeps those of read data, with one counter for all pins of a byte.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["Slip", "make_lean"]
 
 
 def make_lean(phy: Any) -> None:
-    """Let LiteDRAM's module `phy`, which has the PHY, make its shifts by `Slip` and tell phases as numbers."""
+    """Make LiteDRAM's module `phy` use `Slip` for bit shifts and constants for phases."""
     Slip.counts = {}
     phy.BitSlip = Slip
     settings: Callable[..., Any] = phy.PhySettings
@@ -27,7 +27,7 @@ def make_lean(phy: Any) -> None:
 
 
 def _same(value: Any) -> Any:
-    """Return what is equal for expressions of the same signals."""
+    """Return a key that is equal for equal expressions of the same signals."""
     if isinstance(value, _Operator):
         return value.op, *map(_same, value.operands)
     if isinstance(value, _Slice):
@@ -36,15 +36,16 @@ def _same(value: Any) -> Any:
 
 
 class Slip(Module):
-    """Take LiteDRAM's `BitSlip`: words of `dw` bits that begin at any bit of those that came in.
+    """Replace LiteDRAM's `BitSlip`: words of `dw` bits that begin at any bit of the input words.
 
-    What is to be written comes with `i`, and is shifted as after a reset, whatever `rst` and `slp` say.
+    Write data come with `i`; they are always shifted as after a reset, whatever `rst` and `slp` say.
 
     Members
     -------
-    i : a word; o : in the next cycle, the `dw` bits from bit 1 + count on of the last `cycles` + 1 words, the last one
-        on top
-    slp : count up, from the greatest number, which is that after a reset, to 0; rst : count as after a reset
+    i : a word; o : in the next cycle, the `dw` bits from bit 1 + count on of the last `cycles` + 1 words, the latest
+        one uppermost
+    slp : increment the count, which wraps to 0 after its largest value; rst : set the count to that value, as after
+        reset
     """
 
     counts: dict[Any, Any] = {}
@@ -62,7 +63,7 @@ class Slip(Module):
                               {bit: self.o.eq(words[bit + 1:bit + 1 + dw]) for bit in range(most + 1)})
 
     def _count(self, most: int, rst: Any, slp: Any) -> Any:
-        """Return the counter of these strobes; those that are alike have one."""
+        """Return the counter for these strobes; equal strobes share one."""
         key = most, _same(rst), _same(slp)
         if key not in self.counts:
             self.counts[key] = Signal(max=most + 1, reset=most)

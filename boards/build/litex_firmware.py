@@ -1,4 +1,4 @@
-"""Compile the runtime for a LiteX SoC: firmware/runtime with the parts of firmware/litex, over LiteX's headers."""
+"""Compile the runtime for a LiteX SoC: firmware/runtime and firmware/litex against LiteX's headers."""
 
 import importlib.util
 import re
@@ -18,7 +18,7 @@ __all__ = ["LitexProgram", "build_litex_firmware"]
 
 _SOURCES = ("runtime/start.S", "runtime/main.c", "runtime/console.c", "runtime/check.c", "runtime/string.c",
             "litex/uart.c", "litex/memory.c", "driver/tq.c", "driver/tq_mmio.c")
-#: LiteX's headers use what gcc adds to C11.
+#: LiteX's headers need gcc's extensions of C11.
 _FLAGS = ("-std=gnu11", "-ffreestanding", "-Os", "-ffunction-sections", "-Wall", "-Wextra", "-Werror", "-nostdlib",
           "-Wl,--gc-sections,-e,tq_start")
 _MARCH = re.compile(r"-march=rv32i(?:2p0)?_?([a-z]*)\b")
@@ -26,18 +26,18 @@ _MARCH = re.compile(r"-march=rv32i(?:2p0)?_?([a-z]*)\b")
 
 @dataclass(frozen=True)
 class LitexProgram:
-    """What is compiled, and where it lies; addresses are the processor's.
+    """The program to compile and its address map, as the processor sees it.
 
     Members
     -------
     name : of the accelerator in the SoC
     board : for the first line that it prints
-    include_dir : of LiteX's generated headers: the folder that holds `generated/`
-    cpu : LiteX's name of the processor, "vexriscv"
-    cpu_flags : LiteX's compiler flags of it
+    include_dir : of LiteX's generated headers: the folder that contains `generated/`
+    cpu : LiteX's name of the processor, such as "vexriscv"
+    cpu_flags : LiteX's compiler flags for it
     code, data : origin and bytes of the region for code, and for variables and stack; they may be the same
     image : address of the image: `tq_hw.boards.soc.map.flash_image`
-    booted : LiteX's BIOS ran before, and brought the memory up
+    booted : LiteX's BIOS ran before and initialized the memory
     """
 
     name: str
@@ -70,7 +70,7 @@ def _linker_script(program: LitexProgram) -> str:
         regions += f"\n    data (rw) : ORIGIN = {data[0]:#x}, LENGTH = {data[1]:#x}"
     where = "code" if data == code else "data"
     bss = "tq_bss = .; *(.bss .bss.* .sbss .sbss.* COMMON) . = ALIGN(4); tq_bss_end = .;"
-    # A variable with a first value would have to be copied from where the code is.
+    # An initialized variable would have to be copied from the code region.
     refuse = "" if data == code else 'ASSERT(SIZEOF(.data) == 0, "variables with first values")'
     return f"""ENTRY(tq_start)
 MEMORY {{
@@ -88,7 +88,7 @@ SECTIONS {{
 
 
 def build_litex_firmware(program: LitexProgram) -> Firmware:
-    """Return the runtime for a SoC whose headers are generated; its image begins at the origin of `code`.
+    """Return the runtime for a SoC with generated headers; its image begins at the origin of `code`.
 
     Raises OptionError for a processor that is not RV32, MissingToolError without ziglang or LiteX, ToolError when it
     does not compile.

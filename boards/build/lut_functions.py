@@ -1,4 +1,4 @@
-"""Functions of few nets as tables of bits: what a LUT4 computes, and what it computes behind others."""
+"""Boolean functions of a few nets as truth tables: a LUT4's function, and its composition with others."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,24 +12,24 @@ PINS = ("A", "B", "C", "D")
 
 
 class Function(NamedTuple):
-    """A function of nets: bit i of `table` is its value where net k is bit k of i. Nets are no constants, each once."""
+    """A function of distinct, non-constant nets: bit i of `table` is its value where net k is bit k of i."""
 
     nets: tuple[Net, ...]
     table: int
 
 
 def _is_constant(net: Net) -> bool:
-    """Return whether a net is a constant; "x", which nothing reads, counts as 0."""
+    """Return whether a net is a constant; "x", an unconnected input, counts as 0."""
     return isinstance(net, str)
 
 
 def value_at(function: Function, values: Mapping[Net, int]) -> int:
-    """Return the function's value for these values of its nets."""
+    """Return the function's value for given values of its nets."""
     return function.table >> sum(values[net] << bit for bit, net in enumerate(function.nets)) & 1
 
 
 def of_pins(nets: Sequence[Net], table: int) -> Function:
-    """Return the function of a table whose index bits are these nets: constants and repetitions are left out."""
+    """Return the function of a table indexed by these nets, with constants and repeated nets eliminated."""
     distinct = tuple(dict.fromkeys(net for net in nets if not _is_constant(net)))
     place = {net: bit for bit, net in enumerate(distinct)}
     result = 0
@@ -41,14 +41,14 @@ def of_pins(nets: Sequence[Net], table: int) -> Function:
 
 
 def lut_function(cell: Mapping[str, Any]) -> Function:
-    """Return what a LUT4 computes, of the nets on which it depends."""
+    """Return a LUT4's function of the nets on which it depends."""
     pins = cell["connections"]
     nets = [pins[pin][0] if pins.get(pin) else "0" for pin in PINS]
     return without_idle(of_pins(nets, int(cell["parameters"]["INIT"], 2)))
 
 
 def substituted(function: Function, net: Net, inner: Function) -> Function:
-    """Return the function with `inner` in the place of a net; nets on which it does not depend may be among its own."""
+    """Return the function with `inner` substituted for a net; it may list nets on which it does not depend."""
     nets = tuple(dict.fromkeys((*(each for each in function.nets if each != net), *inner.nets)))
     table = 0
     for index in range(1 << len(nets)):
@@ -59,7 +59,7 @@ def substituted(function: Function, net: Net, inner: Function) -> Function:
 
 
 def without_idle(function: Function) -> Function:
-    """Return the function of those nets alone on which it depends."""
+    """Return the function reduced to the nets on which it depends."""
     nets, table = function
     bit = 0
     while bit < len(nets):

@@ -1,8 +1,8 @@
-"""The netlist as nextpnr-xilinx takes it: cells that it packs, inputs tied, no LUTs for carry bits that nobody reads.
+"""Netlists for nextpnr-xilinx: only cells that it packs, inputs tied, no LUTs for unused carry bits.
 
-Yosys makes memories of one port (RAM32X1S ... RAM256X1S), which the packer refuses; `SINGLE_PORT` maps them before
-logic is mapped. What `prepare` does to the JSON it does after. `clock_table` says what every clock of a netlist has to
-reach, since the placer is told one rate for all.
+Yosys makes single-port memories (RAM32X1S ... RAM256X1S), which the packer rejects; `SINGLE_PORT` maps them to others
+before logic is mapped. `prepare` edits the JSON netlist afterwards. `clock_table` computes the target of every clock,
+since the placer accepts only one rate for all.
 """
 
 import json
@@ -20,20 +20,20 @@ __all__ = ["SINGLE_PORT", "SINGLE_PORT_FILE", "Prepared", "clock_table", "prepar
 
 SINGLE_PORT_FILE = "single_port.v"
 _WORDS_IN_LUT = 64
-#: What an unconnected input of a PLL has to be: CLKIN1 is its clock, nothing reconfigures it.
+#: Values for a PLL's unconnected inputs: CLKIN1 is selected as its clock, and nothing reconfigures it.
 _TIES: dict[str, dict[str, str]] = {
     "PLLE2_ADV": {"CLKINSEL": "1", "CLKIN2": "0", "RST": "0", "PWRDWN": "0", "DCLK": "0", "DEN": "0", "DWE": "0",
                   "DADDR": "0" * 7, "DI": "0" * 16},
 }
-#: Cells that the packer stops at, after all of synthesis.
+#: Cells after synthesis that make the packer fail.
 _REFUSED = ("$scopeinfo", "RAM32X1S", "RAM64X1S", "RAM128X1S", "RAM256X1S", "RAM512X1S", "RAM256X1D")
 
 
 def _single_port(words: int) -> str:
-    """Return Verilog that makes a memory of one port, `words` deep, of dual-port ones of a LUT each.
+    """Return Verilog of a single-port memory, `words` deep, made of dual-port memories of one LUT each.
 
-    The second port reads, at the same address: where the first one does, the packer puts several memories that are
-    written together into one cell.
+    It reads through the second port, at the same address. With reads through the first port, the packer would merge
+    several memories that are written together into one cell.
     """
     depth = min(words, _WORDS_IN_LUT)
     bits, low, parts = words.bit_length() - 1, depth.bit_length() - 1, words // depth
@@ -62,12 +62,12 @@ endmodule
 SINGLE_PORT = "\n".join(_single_port(words) for words in (32, 64, 128, 256))
 
 
-#: ABC9's own script with two more rewrites, `&syn3` and `&syn4`: a whole arty_a7 has 2 % fewer LUTs, ten in its longest
-#: path where it had twelve.
+#: ABC9's own script with two more rewrites, `&syn3` and `&syn4`: a whole arty_a7 has 2 % fewer LUTs, and 10 LUTs in its
+#: longest path, down from 12.
 _ABC9 = "+&scorr;&sweep;&dc2;&syn3;&syn4;&dch,-f,-r;&ps;&if,{W},{D},{R},-v;&mfs"
-#: Registers in a row that become a LUT: a 7 series has two flip-flops for each LUT, and more of them are left.
+#: Shortest shift register that becomes a LUT: a 7 series has two flip-flops per LUT, and flip-flops are less scarce.
 _LEAST_SHIFTS = 8
-#: What `synth_xilinx` does at `map_luts`, with that script.
+#: The `map_luts` step of `synth_xilinx`, with that script.
 _MAP_LUTS = ("opt_expr -mux_undef -noclkinv; read_verilog -icells -lib -specify +/xilinx/abc9_model.v; "
              f'abc9 -W 300 -script "{_ABC9}"; clean; xilinx_srl -fixed -minlen {_LEAST_SHIFTS}; '
              "techmap -map +/xilinx/lut_map.v -map +/xilinx/cells_map.v -D LUT_WIDTH=6; xilinx_dffopt; "
@@ -75,13 +75,13 @@ _MAP_LUTS = ("opt_expr -mux_undef -noclkinv; read_verilog -icells -lib -specify 
 
 
 def xilinx_synthesis(top: str, options: str = "", begin: str = "begin") -> str:
-    """Return Yosys' commands from a step of `synth_xilinx` to cells of a 7 series; `options` are others of its own."""
+    """Return Yosys' commands from a step of `synth_xilinx` to cells of a 7 series; `options` are passed to it."""
     synth = " ".join(("synth_xilinx -flatten", *([options] if options else []), f"-top {top} -run"))
     return f"{synth} {begin}:map_luts; {_MAP_LUTS}; {synth} finalize:"
 
 
 def synthesis_script(sources: str, top: str, stat_file: str) -> str:
-    """Return Yosys' commands from Verilog to `top`.json; `SINGLE_PORT` lies in the folder as `SINGLE_PORT_FILE`."""
+    """Return Yosys' commands from Verilog to `top`.json; the folder contains `SINGLE_PORT` as `SINGLE_PORT_FILE`."""
     return (f"read_verilog {sources}; synth_xilinx -flatten -top {top} -run begin:map_ffram; "
             f"techmap -map {SINGLE_PORT_FILE}; {xilinx_synthesis(top, begin='map_ffram')}; "
             f"delete t:$scopeinfo; write_json {top}.json; tee -q -o {stat_file} stat -tech xilinx -json")
@@ -89,16 +89,16 @@ def synthesis_script(sources: str, top: str, stat_file: str) -> str:
 
 @dataclass(frozen=True)
 class Prepared:
-    """What `prepare` did: inputs tied, inputs of carry cells left out."""
+    """Changes made by `prepare`: inputs tied, inputs of carry cells disconnected."""
 
     tied: int
     freed: int
 
 
 def prepare(netlist: Path, top: str) -> Prepared:
-    """Tie what a cell must have and free what nobody reads, in a netlist that Yosys wrote as JSON.
+    """Tie required inputs and disconnect unused ones in a netlist that Yosys wrote as JSON.
 
-    Raises ToolError when it has cells that nextpnr-xilinx cannot pack.
+    Raises ToolError for cells that nextpnr-xilinx cannot pack.
     """
     design: Any = json.loads(netlist.read_text(encoding="utf-8"))
     module = design["modules"][top]
@@ -124,10 +124,10 @@ def _tie(module: Any) -> int:
 
 
 def _free_carries(module: Any) -> int:
-    """Leave out DI of carry bits where no output needs them: the packer takes a LUT for each constant that is there.
+    """Disconnect DI of carry bits that affect no used output: the packer spends a LUT on each constant there.
 
-    CO of a bit and of those above need its DI. A pin that is left out has to be named bit by bit: one that is "x" is a
-    net that nothing drives, at which the placer's timing stops. Without its S a bit cannot be packed.
+    CO of a bit and of the bits above depends on its DI. The remaining pins are named bit by bit. An "x" in the vector
+    would be an undriven net, which breaks the placer's timing analysis. S must stay: without it a bit cannot be packed.
     """
     used = _used_bits(module)
     freed = 0
@@ -148,7 +148,7 @@ def _free_carries(module: Any) -> int:
 
 
 def _used_bits(module: Any) -> set[Any]:
-    """Return the bits that a port of the design or an input of a cell reads."""
+    """Return the bits that an output of the design or an input of a cell reads."""
     used = {bit for port in module["ports"].values() if port["direction"] != "input" for bit in port["bits"]}
     for cell in module["cells"].values():
         for port, bits in cell["connections"].items():
@@ -180,7 +180,7 @@ def clock_table(netlist: Any, top: str, inputs_hz: Mapping[str, int]) -> dict[st
 
 
 def _derived(cell: Any, rates: Mapping[Any, Fraction]) -> Iterator[tuple[Any, Fraction]]:
-    """Yield the clocks that a buffer or a PLL makes of those that are known."""
+    """Yield the clocks that a buffer or a PLL derives from known ones."""
     pins = cell["connections"]
     if cell["type"] in ("IBUF", "BUFG", "BUFH", "BUFR") and pins["I"][0] in rates and pins.get("O"):
         yield pins["O"][0], rates[pins["I"][0]]
@@ -195,5 +195,5 @@ def _derived(cell: Any, rates: Mapping[Any, Fraction]) -> Iterator[tuple[Any, Fr
 
 
 def _number(cell: Any, name: str, default: int) -> int:
-    """Return a whole parameter, which Yosys writes in binary."""
+    """Return an integer parameter, which Yosys writes in binary."""
     return int(cell["parameters"][name], 2) if name in cell["parameters"] else default

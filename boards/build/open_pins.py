@@ -1,7 +1,7 @@
-"""Constraints that nextpnr-xilinx reads: one pin, one property a line, without quotes or escapes.
+"""Constraints for nextpnr-xilinx: one property of one pin per line, without quotes or escapes.
 
-It takes a value in quotes for another value and drops it without a word, finds no port after an escaped bracket, and
-stops at targets other than ports. INTERNAL_VREF follows there from the standard of the inputs.
+The program silently drops a quoted value as unknown, does not find a port with an escaped bracket, and fails on
+targets other than ports. It derives INTERNAL_VREF from the I/O standard of the inputs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,9 +15,9 @@ _PROPERTIES = ("IOSTANDARD", "SLEW", "IN_TERM")
 
 
 def pin_constraints(ports: Iterable[tuple[str, str, Mapping[str, object]]]) -> str:
-    """Return the file's text; `ports` are name, pin and properties, as of Amaranth's `iter_port_constraints_bits`.
+    """Return the file's text; `ports` are name, pin and properties, as from Amaranth's `iter_port_constraints_bits`.
 
-    Raises ToolError for a property that nobody has tried with nextpnr-xilinx.
+    Raises ToolError for a property that was never tried with nextpnr-xilinx.
     """
     lines = []
     for name, pin, properties in ports:

@@ -1,7 +1,7 @@
-"""The open tools for Artix-7, where somebody has installed them: nextpnr-xilinx and Project X-Ray.
+"""The open tools for Artix-7, if installed: nextpnr-xilinx and Project X-Ray.
 
-They and their databases cannot be had from pip. `PRJXRAY_DB_DIR` names the folder of Project X-Ray's, `CHIPDB` that of
-nextpnr's chip databases; packages since autumn 2026 bring these with the program.
+Neither they nor their databases are available from pip. `PRJXRAY_DB_DIR` names the folder of Project X-Ray's database,
+`CHIPDB` that of nextpnr's chip databases. Packages since autumn 2026 include the latter with the program.
 """
 
 import os
@@ -20,18 +20,18 @@ from tq_hw.model.errors import ToolError
 __all__ = ["FASM", "OPENXC7_TOOLS", "OpenFlow", "find_openxc7", "openxc7_timing"]
 
 OPENXC7_TOOLS = ("nextpnr-xilinx", "fasm2frames", "xc7frames2bit")
-#: Files that the placer writes: the features of the bitstream, what it says, and in newer versions figures.
+#: Files that the placer writes: the features of the bitstream, its log, and in newer versions a report.
 FASM, LOG, REPORT = "top.fasm", "top.tim", "timing.json"
 _DEVICE = re.compile(r"(?P<device>XC7A\d+T)I?-(?P<speed>\d)L?(?P<package>[A-Z]+\d+)")
 _FMAX = re.compile(r"Max frequency for clock\s+'([^']+)': ([\d.]+) MHz \(\w+ at ([\d.]+) MHz\)")
-#: Devices that are parts of the same die have its database.
+#: Devices that share a die use one database.
 _DIES = {"xc7a35t": "xc7a50t", "xc7a50t": "xc7a50t", "xc7a75t": "xc7a100t", "xc7a100t": "xc7a100t"}
 _HELP_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class OpenFlow:
-    """An installation that is complete.
+    """A complete installation.
 
     Members
     -------
@@ -51,7 +51,7 @@ class OpenFlow:
     def commands(self, freq_mhz: float, seed: int) -> list[list[str]]:
         """Return the commands from top.json and `PINS_FILE` to top.bit.
 
-        `fasm2frames` writes to its standard output, which belongs into top.frames.
+        The standard output of `fasm2frames` is top.frames.
         """
         database = ["--chipdb", str(self.chipdb)] if self.chipdb else []
         if self.by_device:
@@ -69,7 +69,7 @@ class OpenFlow:
 
 
 def find_openxc7(device: str) -> OpenFlow | str:
-    """Return the installed flow for a device by AMD's name, or why there is none."""
+    """Return the installed flow for a device by AMD's name, or the reason why there is none."""
     found = _DEVICE.fullmatch(device)
     if found is None:
         return f"{device} is not an Artix-7 whose databases are known by name"
@@ -82,7 +82,7 @@ def find_openxc7(device: str) -> OpenFlow | str:
     name = found["device"].lower()
     footprint = name + found["package"].lower()
     part, die = f"{footprint}-{found['speed']}", _DIES.get(name, name)
-    # Programs run in the folder of the build.
+    # Programs run in the build's folder.
     family = Path(xray).absolute() / "artix7"
     if not (family / part / "part.yaml").is_file():
         return f"{family} has no {part}/part.yaml"
@@ -115,10 +115,10 @@ def _takes_device() -> bool | None:
 
 
 def openxc7_timing(folder: Path, targets_mhz: Mapping[str, float]) -> dict[str, Timing]:
-    """Return the clocks that the placer speaks of, each against our own target; ToolError when there are none.
+    """Return the clocks in the placer's report, each with its own target; ToolError when there are none.
 
-    `targets_mhz` are those of the netlist by every name of a clock. The placer knows one rate for all clocks, which it
-    calls passed where a faster one was meant. A clock that is not in the table has to reach the fastest of it.
+    `targets_mhz` are the netlist's targets by every name of a clock. The placer knows only one target for all clocks,
+    so it passes a clock that misses a higher one. A clock that is not in the table gets the table's highest target.
     """
     report = folder / REPORT
     if report.is_file():

@@ -1,4 +1,4 @@
-"""A design that is larger than its device, found in nextpnr's log: its placers look for room without an end."""
+"""Detect from nextpnr's log that a design is larger than its device: the placers would search for room endlessly."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Place and route with several seeds at once, a process for each: timing is partly luck."""
+"""Place and route with several seeds at once, one process per seed: timing is partly luck."""
 
 import shutil
 import threading
@@ -14,11 +14,11 @@ from tq_hw.boards.build.tools import run_tool
 
 __all__ = ["REPORT", "Placed", "place_and_route", "reached_of"]
 
-#: Options of nextpnr before the names of files that it writes.
+#: Options of nextpnr that precede names of output files.
 _WRITES = ("--report", "--log", "--textcfg", "--asc", "--write")
-#: The others get this many times the time of the first one that came to its end: some placements take hours to route.
+#: Other seeds may take this multiple of the time of the first that finishes: some placements take hours to route.
 _PATIENCE = 1.5
-#: Where nextpnr writes its timing.
+#: Where nextpnr writes its timing report.
 REPORT = "timing.json"
 
 
@@ -28,8 +28,8 @@ class Placed:
 
     Members
     -------
-    seed, timings : by clock
-    reached : what each seed that came to its end reached, as the least part of a clock's target
+    seed, timings : the seed, and its timing by clock
+    reached : for each seed that finished, the lowest ratio of a clock's rate to its target
     seconds : from the first process's start to the last one's end
     """
 
@@ -40,16 +40,16 @@ class Placed:
 
 
 class _StoppedError(Exception):
-    """Another seed was good enough, or all is off."""
+    """Another seed was good enough, or the whole build was cancelled."""
 
 
 def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Sequence[int],
                     progress: Callable[[float], None] = lambda _: None) -> Placed:
     """Run nextpnr once per seed, all at the same time; keep the files of the best, in `folder`.
 
-    The first seed with which every clock reaches its target ends the others; one that does not leaves them half of its
-    time more. `arguments` have a `--seed`, and a `--report` to timing.json; `progress` is told the seconds so far.
-    ToolError when a process fails, or says that the device is too small.
+    A seed with which every clock reaches its target ends the others. The first one that finishes without doing so
+    leaves them half of its time more. `arguments` have a `--seed`, and a `--report` to timing.json; `progress` receives
+    the elapsed seconds. ToolError when a process fails, or reports that the device is too small.
     """
     start = time.monotonic()
     stop = threading.Event()
@@ -101,12 +101,12 @@ def place_and_route(name: str, arguments: Sequence[str], folder: Path, seeds: Se
 
 
 def reached_of(timings: Mapping[str, Timing]) -> float:
-    """Return the least part that a clock reaches of its target."""
+    """Return the lowest ratio of a clock's rate to its target."""
     return min((timing.fmax_mhz / timing.target_mhz for timing in timings.values()), default=0.0)
 
 
 def _with_seed(arguments: Sequence[str], seed: int, place: str) -> list[str]:
-    """Return the arguments with another seed, and all that is written in a folder of its own."""
+    """Return the arguments with another seed, and all output files in a folder of their own."""
     before = ["", *arguments]
     return [str(seed) if option == "--seed" else f"{place}/{word}" if option in _WRITES else word
             for option, word in zip(before, arguments, strict=False)]

@@ -1,4 +1,4 @@
-"""What the runtime's C and its linker need of the system: `python -m tq_hw.boards.build.soc_header [FOLDER]`.
+"""Constants of the system for the runtime's C and linker: `python -m tq_hw.boards.build.soc_header [FOLDER]`.
 
 The folder, by default firmware/runtime/ulx3s_85f, gets tq_soc.h and tq_soc.ld of that board with its first memory.
 """
@@ -31,8 +31,8 @@ class SocFacts:
     -------
     board : from the catalog
     clock_hz : of the system
-    memory_bytes : what the program may use
-    dram_sequence : address, value, and system cycles to wait, of each register write that brings the DRAM up
+    memory_bytes : that the program may use
+    dram_sequence : the register writes that initialize the DRAM: address, value, and system cycles to wait
     """
 
     board: Board
@@ -42,10 +42,10 @@ class SocFacts:
 
 
 def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> SocFacts:
-    """Return the facts; `memory_bytes` below the memory's own for a simulation.
+    """Return the facts; a simulation may pass `memory_bytes` smaller than the memory.
 
     Raises UnsupportedError for a memory that needs more than LiteDRAM's sequence or has no room for a processor's
-    programs too, MissingToolError when LiteDRAM is not installed.
+    programs, MissingToolError when LiteDRAM is not installed.
     """
     clock_hz = board.core_clock_hz
     sequence: tuple[tuple[int, int, int], ...] = ()
@@ -83,7 +83,7 @@ def _lines(facts: SocFacts) -> Iterator[str]:
 
 
 def image_lines(offset: int) -> Iterator[str]:
-    """Yield the macros of the image in flash, which begins at a byte offset of it."""
+    """Yield the macros of the image in flash, which begins at byte `offset`."""
     yield from defines("The image in flash: where it begins, byte offsets of the words of its header.", (
         ("flash_offset", offset), ("flash_magic_value", soc_map.FLASH_MAGIC),
         ("flash_version_value", soc_map.FLASH_VERSION), ("flash_crc_from", 8),

@@ -1,4 +1,4 @@
-"""The programs of one build, one after the other in its folder."""
+"""Run the programs of one build in sequence, in its folder."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,28 +13,28 @@ from tq_hw.model.errors import OptionError, ToolError
 
 __all__ = ["Progress", "Steps", "results_of"]
 
-#: Called with what is being done, and how far the whole build is, 0.0 to 1.0.
+#: Called with the current step and the progress of the whole build, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
 
-#: Files for what programs write to their standard output.
+#: Files for programs' standard output.
 _OUTPUTS = {"fasm2frames": "top.frames"}
 
 
 @contextmanager
 def _kept_folder() -> Iterator[None]:
-    """Raise FailedStepError where a program, or the cluster that was to run it, fails: the folder is worth keeping."""
+    """Raise FailedStepError when a program, or the cluster that was to run it, fails: the folder is worth keeping."""
     try:
         yield
     except (ToolError, OptionError) as error:
-        # An OptionError is of a cluster that answered before synthesis and does not any more.
+        # An OptionError comes from a cluster that answered before synthesis and no longer does.
         raise FailedStepError(str(error)) from error
 
 
 @contextmanager
 def results_of(program: str) -> Iterator[None]:
-    """Raise FailedStepError where what a program should have written is not there or makes no sense.
+    """Raise FailedStepError when a program's output file is missing or invalid.
 
-    Some say on their standard output what is wrong, and end with exit code 0.
+    Some programs report an error on standard output and still exit with code 0.
     """
     try:
         with _kept_folder():
@@ -47,7 +47,7 @@ def results_of(program: str) -> Iterator[None]:
 
 
 class Steps:
-    """Run programs in a folder; `seconds` notes what each took."""
+    """Run programs in a folder; `seconds` records the time of each."""
 
     def __init__(self, folder: Path, progress: Progress, scheduler: str | None = None) -> None:
         self.folder, self.progress, self._scheduler = folder, progress, scheduler

@@ -1,4 +1,4 @@
-"""Which programs make a board's bitstream, and why others do not."""
+"""Choose the programs that make a board's bitstream, and say why others are not used."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ TOOLS_OF: dict[Toolchain, tuple[str, ...]] = {
     Toolchain.GOWIN: ("yosys", "nextpnr-himbaechel-gowin", "gowin_pack"),
     Toolchain.XILINX: ("yosys", "vivado"),
 }
-#: What each program does, and the share of the time at which it starts.
+#: Each program's task, and the share of the build's time at which it starts.
 STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing", 0.2),
          "nextpnr-ice40": ("placing and routing", 0.2), "nextpnr-himbaechel-gowin": ("placing and routing", 0.2),
          "gowin_pack": ("packing", 0.98), "ecppack": ("packing", 0.98), "icepack": ("packing", 0.98),
@@ -26,14 +26,14 @@ STEPS = {"yosys": ("synthesizing", 0.05), "nextpnr-ecp5": ("placing and routing"
 
 @dataclass(frozen=True)
 class Choice:
-    """What runs after synthesis.
+    """The programs after synthesis.
 
     Members
     -------
-    name : what makes the bitstream, or is to make it
+    name : the tools that make the bitstream, or would make it
     flow : the open tools, None for others
-    missing : what is not installed; the bitstream is not made then
-    why : why other programs, or those asked for, were not taken; "" where there was no choice
+    missing : programs that are not installed; without them there is no bitstream
+    why : why other programs, or the requested ones, are not used; "" where there was no choice
     """
 
     name: str
@@ -43,7 +43,7 @@ class Choice:
 
 
 def choose(board: Board, wanted: str = "") -> Choice:
-    """Return the programs for a board: `wanted` ones, or by default what is installed, the vendor's first.
+    """Return the programs for a board: the `wanted` ones, by default those installed, the vendor's first.
 
     Raises OptionError for a choice that the board does not have, MissingToolError for programs that come from pip.
     """

