@@ -1,1 +1,1 @@
-"""The boards: one record each, and the list of them."""
+"""The boards: one record per board, and the list of all."""

@@ -1,4 +1,4 @@
-"""What a board is: one frozen record, filled in by one small file per board."""
+"""The record of a board: frozen, filled in by one small file per board."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -10,7 +10,7 @@ __all__ = ["FAMILIES", "Board", "Ddr3", "Device", "Memory", "OnChip", "Sdr", "Sp
 
 
 class Toolchain(Enum):
-    """The programs that make a bitstream of a netlist."""
+    """The programs that make a bitstream from a netlist."""
 
     ECP5 = "Yosys, nextpnr-ecp5"
     ICE40 = "Yosys, nextpnr-ice40"
@@ -18,13 +18,13 @@ class Toolchain(Enum):
     XILINX = "Vivado"
 
 
-#: Kinds of FPGA, as Yosys' scripts are named.
+#: Kinds of FPGA, by the names of Yosys' scripts.
 FAMILIES = {Toolchain.ECP5: "ecp5", Toolchain.ICE40: "ice40", Toolchain.GOWIN: "gowin", Toolchain.XILINX: "xc7"}
 
 
 @dataclass(frozen=True)
 class Device:
-    """What there is on the FPGA, by the names of the resource table: at most as much may be used."""
+    """The FPGA's resources, by the names of the resource table; a design may use all of them."""
 
     name: str
     luts: int
@@ -43,7 +43,7 @@ class OnChip:
 
 @dataclass(frozen=True)
 class Spram:
-    """One half of the single-port RAM of an iCE40UP5K; the other half is the serial machine's own."""
+    """One half of the single-port RAM of an iCE40UP5K; the serial machine uses the other half."""
 
     size_bytes: int = SPRAM_BYTES
     name: str = "SPRAM"
@@ -51,13 +51,13 @@ class Spram:
 
 @dataclass(frozen=True)
 class Sdr:
-    """SDR SDRAM behind a LiteDRAM core with a clock of its own.
+    """SDR SDRAM with a LiteDRAM controller in its own clock domain.
 
     Members
     -------
-    chip : LiteDRAM's name of the chip; boards of one kind may carry others
+    chip : LiteDRAM's name of the chip; other units of the same board may have other chips
     size_bytes, data_bytes : of all chips together
-    clock_hz : of core and chip; the chip's pin lags by `pin_phase_degrees`
+    clock_hz : of controller and chip; the clock at the chip's pin lags by `pin_phase_degrees`
     """
 
     chip: str
@@ -70,14 +70,14 @@ class Sdr:
 
 @dataclass(frozen=True)
 class Ddr3:
-    """DDR3 behind a LiteDRAM core, which has a PLL of its own. It answers only after it has been levelled.
+    """DDR3 with a LiteDRAM controller, which has its own PLL. It responds only after levelling.
 
     Members
     -------
     chip, phy : LiteDRAM's names
-    clock_hz, data_bytes : of the core's user port, which is as wide as the controller's words: LiteDRAM's converter to
-        narrower ones reads a word at a time, an eighth of this rate
-    options : further keys of the core's description
+    clock_hz, data_bytes : of the controller's user port, which is as wide as the controller's words: LiteDRAM's
+        converter to a narrower port reads one word at a time, at an eighth of this rate
+    options : further keys of the controller's description
     """
 
     chip: str
@@ -94,24 +94,24 @@ Memory = OnChip | Spram | Sdr | Ddr3
 
 @dataclass(frozen=True)
 class Board:
-    """Everything that `tq-hw build` has to know.
+    """Everything that `tq-hw build` needs to know.
 
     Members
     -------
     name : of `--board`
-    title : what people call it
+    title : the product's name
     platform : class of amaranth-boards, as "module:Class"
-    device : what the FPGA has
-    toolchain : what makes the bitstream
+    device : the FPGA's resources
+    toolchain : the programs that make the bitstream
     config : of the accelerator
-    clock_hz : of the accelerator and everything on domain `sync`; the target of timing
+    clock_hz : of the accelerator and all of domain `sync`; the target of timing
     memories : kinds that the board can be built with, the default first
     loader : options of openFPGALoader that name the board or its cable
     led : resource that lights while the machine is done or stopped, "" for none
-    soc_clock_hz : in place of `clock_hz` with a soft core, whose paths are longer; 0 where none can be built
-    seed, seeds : of the placer: where `tq-hw build` begins, and how many it tries at once. Timing is partly luck: where
-        `seed` is not 1, it is known to meet the target with the first kind of memory
-    program : what a soft core boots; with it the board has one in place of the host link
+    soc_clock_hz : replaces `clock_hz` with a soft core, whose paths are longer; 0 where none can be built
+    seed, seeds : of the placer: the first seed of `tq-hw build`, and how many it runs at once. Timing is partly luck: a
+        `seed` other than 1 is known to meet the target with the first kind of memory
+    program : initial program of a soft core; with it the board has a soft core instead of the host link
     """
 
     name: str
@@ -132,5 +132,5 @@ class Board:
 
     @property
     def core_clock_hz(self) -> int:
-        """The clock beside a soft core; that of the board where such a core is only simulated."""
+        """The clock with a soft core; the board's clock where such a core is only simulated."""
         return self.soc_clock_hz or self.clock_hz

@@ -1,7 +1,7 @@
-"""The boards that there are: those of this package, and those of others that say so in an entry point.
+"""All boards: those of this package, and those that other packages declare by an entry point.
 
-A package brings a board by an entry point of the group `tq_hw.boards`, whose name is the board's and which leads to its
-`Board`. It is imported when the board is asked for, or when all are listed.
+A package adds a board through an entry point of the group `tq_hw.boards`: its name is the board's, its object the
+`Board`. The module is imported when the board is requested or when all boards are listed.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["BOARDS", "GROUP", "all_boards", "board_names", "find_board", "find_memory"]
 
-#: Of this package.
+#: Boards of this package.
 BOARDS: dict[str, Board] = {module.BOARD.name: module.BOARD for module in (
     arty_a7, arty_a7_100, ecpix5_85f, icebreaker, icesugar_pro, tang_primer_20k, ulx3s_85f)}
 #: Entry points of other packages.
@@ -31,7 +31,7 @@ GROUP = "tq_hw.boards"
 
 
 def _others() -> dict[str, list[EntryPoint]]:
-    """Return the entry points by name; several packages may bring a board of one name."""
+    """Return the entry points by name; several packages may declare boards of the same name."""
     found: dict[str, list[EntryPoint]] = {}
     for point in entry_points(group=GROUP):
         found.setdefault(point.name, []).append(point)
@@ -48,7 +48,7 @@ def board_names() -> list[str]:
 
 
 def find_board(name: str) -> Board:
-    """Return the board of that name; OptionError says which there are, or what is wrong with a package."""
+    """Return the board of that name; OptionError lists all names, or says what is wrong with a package."""
     points = _others().get(name, [])
     if name in BOARDS and not points:
         return BOARDS[name]
@@ -64,12 +64,12 @@ def find_board(name: str) -> Board:
 
 
 def _load(point: EntryPoint) -> Board:
-    """Return the board of an entry point; OptionError when it cannot be had."""
+    """Return the board of an entry point; OptionError if it cannot be loaded."""
     where = f"board {point.name!r} of {_package(point)}"
     try:
         found = point.load()
     except Exception as error:
-        # Whatever its author's module raises.
+        # A module of another package may raise anything.
         raise OptionError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Board):
         raise OptionError(f"{where}: {point.value} is no tq_hw.boards.catalog.board.Board but {type(found).__name__}")
@@ -82,13 +82,13 @@ def _load(point: EntryPoint) -> Board:
 
 
 def all_boards() -> Iterator[Board]:
-    """Yield every board; OptionError at one that cannot be had."""
+    """Yield every board; OptionError at one that cannot be loaded."""
     for name in board_names():
         yield find_board(name)
 
 
 def find_memory(board: Board, name: str | None) -> Memory:
-    """Return the memory of `board` that is called `name`, by default its first; OptionError says which there are."""
+    """Return the memory of `board` named `name`, by default its first; OptionError lists the names."""
     if name is None:
         return board.memories[0]
     for memory in board.memories:

@@ -13,12 +13,12 @@ BOARD = Board(
     platform="amaranth_boards.icesugar_pro:ICESugarProPlatform",
     device=Device("LFE5U-25F-6BG256", luts=24288, flip_flops=24288, multipliers=28, block_rams=56),
     toolchain=Toolchain.ECP5,
-    # A parallel machine of 4 x 4 with one lane and the host link need 24,684 LUTs, as nextpnr packs them.
+    # A parallel machine of 4 x 4 with one lane and the host link needs 24,684 LUTs as nextpnr packs them: too many.
     config=replace(PRESETS["serial"], name="icesugar_pro"),
     clock_hz=37_500_000,
     memories=(Sdr("IS42S16160", 32 << 20, clock_hz=50_000_000), OnChip(32 << 10)),
     loader=("-c", "cmsisdap"),
     led="rgb_led",
-    # 39.3 MHz; before the accelerator was mapped by itself seeds 1 to 6 had less than 37.5.
+    # 39.3 MHz. Before the accelerator was mapped by itself, seeds 1 to 6 missed 37.5 MHz.
     seed=7,
 )

@@ -1,4 +1,4 @@
-"""What a board's record has to keep, whoever wrote it."""
+"""Rules for a board's record, from whichever package it comes."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _KINDS = (OnChip, Spram, Sdr, Ddr3)
 
 
 def broken_rule(board: Board) -> str:
-    """Return the first rule that a record breaks, as a sentence about what was found; "" if it keeps all."""
+    """Return the first rule that a record breaks, as a sentence about what was found; "" if it breaks none."""
     return next(_broken(board), "")
 
 
