@@ -1,1 +1,1 @@
-"""What stands around the accelerator on a board: clocks, reset, memory, the device's end of the link."""
+"""A board's hardware around the accelerator: clocks, reset, memory, the device's end of the link."""

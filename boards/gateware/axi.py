@@ -1,8 +1,8 @@
-"""What lies between the masters of a board and its memory: AXI4 with the members of hdl/bus/axi.py.
+"""Interconnect between the masters of a board and its memory: AXI4 with the members of hdl/bus/axi.py.
 
-Every part keeps the order of the bursts and works on the accelerator's kind alone: INCR bursts of whole beats, at
-most 256 bytes that do not cross 256 bytes. Each output is a register or comes from a small memory: no path leads from
-an input to an output within a cycle.
+Every part keeps the order of the bursts. It supports only the bursts that the accelerator makes: INCR bursts of whole
+beats, at most 256 bytes that do not cross a 256-byte boundary. Each output is a register or comes from a small memory:
+there is no combinational path from an input to an output.
 """
 
 from typing import Any
@@ -20,21 +20,21 @@ from tq_hw.isa.config import PRESETS
 __all__ = ["CHANNELS", "DECODE_ERROR", "MEMORY_ID_BITS", "OPEN_BURSTS", "AxiSignature", "Crossing", "Merge", "Narrow",
            "channel_layout", "connect_channel"]
 
-#: Response of an address where nothing is.
+#: Response for an address without memory.
 DECODE_ERROR = 3
-#: Ids of the memory's side of a `Merge`.
+#: Width of the ids on the memory's side of a `Merge`.
 MEMORY_ID_BITS = 3
-#: Channels with what each carries in addition to its handshake; the rest of the AXI signals is constant.
+#: Channels and their signals other than the handshake; the remaining AXI signals are constant.
 CHANNELS: dict[str, tuple[str, ...]] = {
     "ar": ("id", "addr", "len"), "aw": ("id", "addr", "len"), "w": ("data", "strb", "last"),
     "b": ("id", "resp"), "r": ("id", "data", "resp", "last"),
 }
-#: Bursts of which a part remembers something.
+#: Open bursts that a part can keep track of.
 OPEN_BURSTS = 16
 
 
 class AxiSignature(wiring.Signature):
-    """All five channels, seen from the master; `data_bytes` wide, ids of `id_bits`."""
+    """All five channels, seen from the master: `data_bytes` wide, ids of `id_bits`."""
 
     def __init__(self, data_bytes: int, id_bits: int = 1) -> None:
         self.data_bytes, self.id_bits = data_bytes, id_bits
@@ -47,13 +47,13 @@ class AxiSignature(wiring.Signature):
 
 
 def channel_layout(channel: str, data_bytes: int, id_bits: int) -> data.StructLayout:
-    """Return what a channel carries as one value."""
+    """Return the layout of a channel's signals as one value."""
     widths = {"id": id_bits, "addr": 32, "len": 8, "data": 8 * data_bytes, "strb": data_bytes, "last": 1, "resp": 2}
     return data.StructLayout({name: widths[name] for name in CHANNELS[channel]})
 
 
 def connect_channel(m: Module, channel: str, bus: Any, flow: Any, *, to_bus: bool) -> None:
-    """Connect a stream `flow` with a channel of `bus`; the constants of an address channel go with it."""
+    """Connect a stream `flow` to a channel of `bus`, including the constants of an address channel."""
     pairs = [(getattr(bus, channel + name), flow.payload[name]) for name in CHANNELS[channel]]
     valid, ready = getattr(bus, channel + "valid"), getattr(bus, channel + "ready")
     if to_bus:
@@ -67,11 +67,13 @@ def connect_channel(m: Module, channel: str, bus: Any, flow: Any, *, to_bus: boo
 
 
 class Merge(wiring.Component):
-    """Two masters, one memory of `memory_bytes` from address 0: bursts in turn when both have one.
+    """Share one memory of `memory_bytes`, from address 0, between two masters; bursts alternate when both have one.
 
-    A burst beyond the memory is answered with DECODE_ERROR and writes nothing. The memory itself sees it at a wrong
-    address, with no strobes. It sees ids of MEMORY_ID_BITS: the master's own bit, whose burst it is, and whether it is
-    beyond; it may answer in any order.
+    A burst beyond the memory is answered with DECODE_ERROR and writes nothing. The memory sees it at a wrong address,
+    without write strobes.
+
+    The memory sees ids of MEMORY_ID_BITS: the master's own id bit, the number of the master, and whether the address is
+    beyond the memory. It may answer in any order.
 
     Members
     -------
@@ -91,10 +93,10 @@ class Merge(wiring.Component):
                           "o": Out(AxiSignature(data_bytes, MEMORY_ID_BITS))})
 
     def elaborate(self, platform: object) -> Module:
-        """Registers on all channels; a queue remembers whose data comes next."""
+        """Register all channels; a queue records which master's write data come next."""
         m = Module()
         masters = (self.a, self.b)
-        # Out of small RAM into a register, before anyone looks at it.
+        # A register after the queue's small RAM, before its output is used.
         m.submodules.owners = owners = Queue(2, OPEN_BURSTS)
         m.submodules.owner = owner = SkidBuffer(2)
         wiring.connect(m, owners.o, owner.i)
@@ -110,7 +112,7 @@ class Merge(wiring.Component):
             connect_channel(m, channel, self.o, out, to_bus=True)
             room = owners.i.ready if channel == "aw" else Const(1, 1)
             last = Signal(name=f"{channel}_last")
-            # A choice that was offered stays until it is taken.
+            # A request that was offered stays selected until it is accepted.
             held = Signal(name=f"{channel}_held")
             chosen = Signal(name=f"{channel}_chosen")
             m.d.comb += [
@@ -178,7 +180,7 @@ class Narrow(wiring.Component):
         super().__init__({"i": In(AxiSignature(wide_bytes, id_bits)), "o": Out(AxiSignature(narrow_bytes, id_bits))})
 
     def elaborate(self, platform: object) -> Module:
-        """Lengths times `ratio`; data in and out of shift registers."""
+        """Multiply burst lengths by `ratio`; move data through shift registers."""
         m = Module()
         ratio = self._ratio
         shift = ceil_log2(ratio)
@@ -219,7 +221,7 @@ class Narrow(wiring.Component):
                          left.eq(self._ratio)]
 
     def _join(self, m: Module) -> None:
-        """Collect the parts of a read beat; any part's error is the beat's."""
+        """Collect the parts of a read beat; the beat has an error if any part has one."""
         bits = 8 * self._narrow
         m.submodules.r = out = SkidBuffer(channel_layout("r", self._wide, self._id_bits))
         connect_channel(m, "r", self.i, out.o, to_bus=True)
@@ -245,10 +247,10 @@ class Narrow(wiring.Component):
 
 
 class Crossing(wiring.Component):
-    """Bring all channels from domain `sync` to domain `to` and back, by five asynchronous queues.
+    """Carry all channels from domain `sync` to domain `to` and back through five asynchronous queues.
 
-    This is the only way between clock domains on a board. A reset of `sync` empties the queues of both sides. It comes
-    together with the reset of `to`; a burst that was open then is lost.
+    This is the only crossing of clock domains on a board. A reset of `sync` empties the queues of both sides. It comes
+    together with the reset of `to`; a burst that is open then is lost.
 
     Members
     -------
@@ -265,7 +267,7 @@ class Crossing(wiring.Component):
         super().__init__({"i": In(signature), "o": Out(signature)})
 
     def elaborate(self, platform: object) -> Module:
-        """One queue for each channel, with a skid buffer where data leaves it."""
+        """One queue for each channel, with a skid buffer at its output."""
         m = Module()
         for channel in CHANNELS:
             away = channel in ("ar", "aw", "w")

@@ -1,4 +1,4 @@
-"""What a board adds to the accelerator's registers: how its DRAM came up. Read-only; see boards/link/protocol.py."""
+"""The board's own registers, above the accelerator's: the state of its DRAM. Read-only; see boards/link/protocol.py."""
 
 from typing import Any
 
@@ -14,16 +14,16 @@ from tq_hw.hdl.control.registers import ADDRESS_BITS
 __all__ = ["BoardStatus"]
 
 _BASE = DRAM_REGISTERS[0].offset_bytes
-#: The registers are all of their block of words.
+#: The registers fill their block of words.
 _WORD_BITS = 3
 
 
 class BoardStatus(wiring.Component):
-    """Stand between the host and the accelerator's registers, and answer for the board's.
+    """Answer reads of the board's registers, and pass others from the host to the accelerator.
 
     Members
     -------
-    done, failed, bad, windows : In, those of a Leveller, of any clock; `bad` and `windows` do not change after the end
+    done, failed, bad, windows : In, from a Leveller in any clock domain; `bad` and `windows` are constant after the end
     reg_addr : In, reg_read_data : Out(32), two cycles later
     inner_read_data : In(32), the accelerator's
     """
@@ -34,7 +34,7 @@ class BoardStatus(wiring.Component):
             "reg_addr": In(ADDRESS_BITS), "reg_read_data": Out(32), "inner_read_data": In(32)})
 
     def elaborate(self, platform: object) -> Module:
-        """Words of which the addressed one is shown."""
+        """A multiplexer of the words."""
         m = Module()
         done, failed = Signal(), Signal()
         m.submodules.see_done = FFSynchronizer(self.done, done)

@@ -1,4 +1,4 @@
-"""The board's end of the link: requests to register accesses and memory bursts of one beat.
+"""The board's end of the link: turns requests into register accesses and memory bursts of one beat.
 
 Frames and rules are those of boards/link/protocol.py.
 """
@@ -31,16 +31,17 @@ def bus_members(config: Config) -> dict[str, wiring.Member]:
 
 
 class Bridge(wiring.Component):
-    """The link on bytes.
+    """The link protocol on a stream of bytes.
 
-    Every output is a register; no path leads from an input to an output. One burst of one beat is open at a time, with
-    id 0. A byte of data takes six cycles at most, a beat also the memory's latency.
+    Every output is a register, so there is no combinational path from an input to an output. One burst of one beat is
+    open at a time, with id 0. A byte of data takes at most six cycles, a beat the memory's latency in addition.
 
     Parameters
     ----------
     config : of the accelerator
-    identity : what OPEN answers
-    gap_cycles : after this time without a byte a frame is forgotten, a memory that does not answer is given up
+    identity : the answer to OPEN
+    gap_cycles : time-out: without a byte for this time a frame is dropped, and a memory that does not answer is given
+        up
 
     Members
     -------
@@ -85,7 +86,7 @@ class Bridge(wiring.Component):
 
 
 class UartBridge(wiring.Component):
-    """The link on the pins of a UART.
+    """The link protocol on the pins of a UART.
 
     Parameters
     ----------
@@ -110,7 +111,7 @@ class UartBridge(wiring.Component):
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), **self._members})
 
     def elaborate(self, platform: object) -> Module:
-        """Put the UART before the bridge."""
+        """Connect the UART to the bridge."""
         m = Module()
         m.submodules.bridge = bridge = Bridge(self._config, self._identity, self._gap_cycles)
         m.submodules.receiver = receiver = UartReceiver(self._cycles)

@@ -1,4 +1,4 @@
-"""External DRAM: a LiteDRAM core made at build time, the sequencer that brings it up, and the way to it."""
+"""External DRAM: a LiteDRAM controller generated at build time, its initialization, and the path to it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +19,7 @@ __all__ = ["ControlCrossing", "DramPath", "InitSequencer", "add_control", "add_l
 
 
 class InitSequencer(wiring.Component):
-    """Write a list of registers over Wishbone after reset, one after the other, with pauses.
+    """Write a list of registers over Wishbone after reset, in order, with pauses.
 
     Members
     -------
@@ -66,7 +66,7 @@ class InitSequencer(wiring.Component):
 
 
 class DramPath(wiring.Component):
-    """From the system's memory port to the core: into domain `mem`, and to the width of the core.
+    """Connect the system's memory port to the controller: into domain `mem`, and to the controller's width.
 
     Members
     -------
@@ -83,7 +83,7 @@ class DramPath(wiring.Component):
                           "core": Out(AxiSignature(core_bytes, MEMORY_ID_BITS))})
 
     def elaborate(self, platform: object) -> Module:
-        """Cross between the clocks with the narrower words: the queues between them then are small."""
+        """Cross the clock domains at the narrower of both widths, so that the queues are small."""
         m = Module()
         narrower = min(self._bus_bytes, self._core_bytes)
         m.submodules.crossing = crossing = Crossing(narrower, MEMORY_ID_BITS, "mem")
@@ -103,7 +103,7 @@ class DramPath(wiring.Component):
 
 
 class ControlCrossing(wiring.Component):
-    """Carry writes of the core's registers from domain `sync` to domain `mem`, one at a time.
+    """Carry writes of the controller's registers from domain `sync` to domain `mem`, one at a time.
 
     Members
     -------
@@ -125,7 +125,7 @@ class ControlCrossing(wiring.Component):
                           "core_dat_w": Out(32), "core_request": Out(1), "core_ack": In(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """A flag there, a flag back, and both down again before the next one."""
+        """A four-phase handshake: request, acknowledge, and both low again before the next write."""
         m = Module()
         asked, asked_there = Signal(), Signal()
         served, served_here = Signal(), Signal()
@@ -148,13 +148,13 @@ class ControlCrossing(wiring.Component):
 
 
 def add_sequencer(m: Module, sequence: Sequence[tuple[int, int, int]]) -> dict[str, Any]:
-    """Add an InitSequencer in domain `mem`; return the connections of the core's control port."""
+    """Add an InitSequencer in domain `mem`; return the connections of the controller's control port."""
     m.submodules.init = init = DomainRenamer("mem")(InitSequencer(sequence))
     return control_ports(init.adr, init.dat_w, init.request, init.ack)
 
 
 def add_control(m: Module, master: Any) -> dict[str, Any]:
-    """Let `master` (dram_adr, dram_dat_w, dram_request, dram_ack of a `Soc`) write the core's registers."""
+    """Let `master` (dram_adr, dram_dat_w, dram_request, dram_ack of a `Soc`) write the controller's registers."""
     m.submodules.control = control = ControlCrossing()
     m.d.comb += [control.adr.eq(master.dram_adr), control.dat_w.eq(master.dram_dat_w),
                  control.request.eq(master.dram_request), master.dram_ack.eq(control.ack)]
@@ -162,7 +162,7 @@ def add_control(m: Module, master: Any) -> dict[str, Any]:
 
 
 def add_leveller(m: Module, levelling: Levelling, status: BoardStatus) -> dict[str, Any]:
-    """Add a Leveller in domain `mem` that tells `status`; return the connections of the core's control port."""
+    """Add a Leveller in domain `mem` that reports to `status`; return the connections of the control port."""
     m.submodules.init = init = DomainRenamer("mem")(Leveller(levelling))
     m.d.comb += [status.done.eq(init.done), status.failed.eq(init.failed), status.bad.eq(init.bad),
                  status.windows.eq(init.windows)]
@@ -171,15 +171,15 @@ def add_leveller(m: Module, levelling: Levelling, status: BoardStatus) -> dict[s
 
 
 def control_ports(adr: Signal, dat_w: Signal, request: Signal, ack: Signal) -> dict[str, Any]:
-    """Return the connections of a core's control port."""
+    """Return the connections of a controller's control port."""
     return {"i_wb_ctrl_adr": adr, "i_wb_ctrl_dat_w": dat_w, "i_wb_ctrl_sel": 15, "i_wb_ctrl_cyc": request,
             "i_wb_ctrl_stb": request, "i_wb_ctrl_we": 1, "i_wb_ctrl_cti": 0, "i_wb_ctrl_bte": 0, "o_wb_ctrl_ack": ack}
 
 
 def memory_ports(bus: Any, address_bits: int) -> dict[str, Any]:
-    """Return the connections of a core's memory port; `bus` is the AXI master of domain `mem`.
+    """Return the connections of a controller's memory port; `bus` is the AXI master of domain `mem`.
 
-    Addresses beyond the DRAM wrap: who asks must know its size.
+    Addresses beyond the DRAM wrap: the master must know its size.
     """
     ports: dict[str, Any] = {}
     for name, member in AxiSignature(1).members.items():

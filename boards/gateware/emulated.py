@@ -1,4 +1,4 @@
-"""The system of a board for the simulator: link, accelerator, and the memory's arbiter, with bytes in place of pins."""
+"""The system of a board for the simulator: link, accelerator and memory arbiter, with bytes instead of UART pins."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tq_hw.isa.control import REGISTERS
 
 __all__ = ["GAP_CYCLES", "EmulatedSystem"]
 
-#: Time without a byte after which a frame is forgotten: short, since nobody waits for it on a wire.
+#: Time-out of a frame: short, since the simulated link has no wire to wait for.
 GAP_CYCLES = 20_000
 _CONTROL = next(register.offset_bytes for register in REGISTERS if register.name == "control")
 
@@ -27,14 +27,14 @@ _CONTROL = next(register.offset_bytes for register in REGISTERS if register.name
 class EmulatedSystem(wiring.Component):
     """`boards.gateware.system.System` without its UART.
 
-    Reset comes one cycle after the top's, which the simulator likes.
+    Its reset comes one cycle after the top's: see `hdl.simulation.late_reset`.
 
     Parameters
     ----------
     config : of the accelerator
     memory_bytes : from address 0 on
-    clock_hz : what the board says of itself
-    phy : place in PHYS, from 1 on, of a DDR3 that has to be levelled: `EmulatedDram`; 0 for other memories
+    clock_hz : that the board reports
+    phy : 1-based index into PHYS of a DDR3 that has to be levelled: `EmulatedDram`; 0 for other memories
 
     Members
     -------
@@ -91,7 +91,7 @@ class EmulatedSystem(wiring.Component):
         return m
 
     def _connect_memory(self, m: Module, merge: Merge, bridge: Any, accelerator: Any) -> None:
-        """Lead to the simulator's memory, through the DRAM that has to be levelled if there is one."""
+        """Connect the simulator's memory, through the DRAM that has to be levelled if there is one."""
         if not self._phy:
             m.d.comb += [*pass_through(merge.o.signature.members, self, merge.o, "m_axi_"),
                          bridge.reg_read_data.eq(accelerator.reg_read_data)]

@@ -1,6 +1,6 @@
-"""The emulated board's DDR3: it answers when it has been levelled, and gives noise where a byte's settings are wrong.
+"""The emulated board's DDR3: it answers after levelling, with noise in bytes whose settings are wrong.
 
-The windows of right settings are drawn again at each reset, for each byte, and wander while the machine runs.
+The windows of right settings are random for each byte and reset, and drift while the machine runs.
 """
 
 from dataclasses import dataclass
@@ -20,18 +20,19 @@ from tq_hw.isa.sizes import ceil_log2
 
 __all__ = ["LEVELLING_CYCLES", "PHYS", "EmulatedDram", "EmulatedPhy"]
 
-#: More than a levelling takes.
+#: More cycles than levelling takes.
 LEVELLING_CYCLES = 200_000
 _WANDER_BITS = 19
-#: Bits of the noise between those that bytes are drawn from.
+#: Distance between the noise bits of two bytes.
 _APART_BITS = 13
 
 
 @dataclass(frozen=True)
 class EmulatedPhy:
-    """A PHY, and the windows that are drawn for it.
+    """A PHY, and the range of its random windows.
 
-    They are `fewest` delays wide and what `more_bits` drawn bits say, and begin at `begin` and what `first_bits` say.
+    A window is `fewest` delays long plus a random number of `more_bits`. It begins at delay `begin` plus a random
+    number of `first_bits`.
     """
 
     shape: PhyShape
@@ -47,11 +48,11 @@ PHYS = {"A7DDRPHY": EmulatedPhy(ARTY_SHAPE, begin=1, first_bits=4, fewest=8, mor
 
 
 class EmulatedDram(wiring.Component):
-    """A leveller, the model of its PHY, and the way to the memory of the simulator.
+    """A leveller, the model of its PHY, and the path to the simulator's memory.
 
     Members
     -------
-    bus : In(AxiSignature(bus_bytes, MEMORY_ID_BITS)), what the board has on its memory port
+    bus : In(AxiSignature(bus_bytes, MEMORY_ID_BITS)), the board's memory port
     memory : Out(the same)
     """
 
@@ -68,7 +69,7 @@ class EmulatedDram(wiring.Component):
         m = Module()
         shape = self._phy.shape
         registers = model_registers(shape)
-        # Its DRAM wakes at once.
+        # This DRAM needs no initialization sequence.
         wake = ((registers["sdram_dfii_control"], 0xE, 0),)
         m.submodules.leveller = leveller = Leveller(plan_levelling(wake, registers, shape))
         m.submodules.phy = phy = PhyModel(shape)
@@ -90,7 +91,7 @@ class EmulatedDram(wiring.Component):
         return m
 
     def _draw(self, m: Module, phy: PhyModel) -> None:
-        """Windows that wander by two, at any bitslip."""
+        """Drive windows at random bitslips that drift by up to two delays."""
         drawn, age = Signal(), Signal(_WANDER_BITS + 2)
         m.d.sync += [drawn.eq(1), age.eq(age + 1)]
         step = age[_WANDER_BITS:]

@@ -1,14 +1,14 @@
-"""States of the bridge in which a request is answered: status, data and CRC, byte by byte.
+"""States of the bridge that answer a request: status, data and CRC, byte by byte.
 
-| state | what it waits for, or does |
+| state | waits for, or does |
 |---|---|
-| NOTE | keeps sequence and status, for the request that is sent again |
-| ANSWER | makes the answer's header of the request's |
+| NOTE | keeps sequence number and status, in case the request is repeated |
+| ANSWER | turns the request's header into the answer's |
 | MARK | sends the two sync bytes |
 | HEAD | sends a byte of the header, which is shifted out |
-| NEXT | is there another byte of data? |
-| LOADED, BODY | block RAM has given a byte; sends it |
-| TAIL | the checksum goes where the header was |
+| NEXT | checks whether a data byte remains |
+| LOADED, BODY | wait for a byte from block RAM; send it |
+| TAIL | loads the checksum into the header's register |
 | SUM | sends a byte of the checksum |
 """
 
@@ -56,7 +56,7 @@ def answer(m: Module, bridge: Any, s: FrameState) -> None:
     with m.State("TAIL"):
         m.d.sync += [s.header.as_value()[:32].eq(s.crc.crc), s.count.eq(0)]
         m.next = "SUM"
-    # Header and CRC leave by the same register.
+    # Header and CRC use the same output register.
     for state, most, summed, after in (("HEAD", _ANSWER_BYTES, 1, "NEXT"), ("SUM", CRC_BYTES, 0, "HUNT")):
         with m.State(state):
             m.d.comb += s.tx_byte.eq(s.header.command)

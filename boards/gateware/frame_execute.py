@@ -1,16 +1,16 @@
-"""States of the bridge in which a request is done: words between the frame and registers, memory or the identity.
+"""States of the bridge that execute a request: words between the frame and registers, memory or the identity.
 
-| state | what it waits for, or does |
+| state | waits for, or does |
 |---|---|
 | FETCH, FETCHED | a byte of the frame, which block RAM gives two cycles after its address |
-| FILL | the byte goes to its place in the word |
-| WRITE, WRITTEN | the word goes to a register or to memory, which answers |
-| READ | a word is asked for |
+| FILL | puts the byte into its lane of the word |
+| WRITE, WRITTEN | write the word to a register or to memory; wait for the response |
+| READ | requests a word |
 | LOOK, FIND, SEE | a register's value, two cycles after its address; a word of the identity takes as long |
-| AWAIT | memory's answer |
-| KEEP | the word's bytes go to the frame, one a cycle |
+| AWAIT | the response of memory |
+| KEEP | moves the word's bytes to the frame, one a cycle |
 
-Each ends in NOTE, where the answer begins, with a status.
+Each sequence ends in NOTE, which begins the answer, with a status.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ __all__ = ["read", "write"]
 
 
 def write(m: Module, bridge: Any, s: FrameState) -> None:
-    """Carry data from the frame to registers or memory, word by word: FETCH to WRITTEN."""
+    """Write the frame's data to registers or memory, word by word: FETCH to WRITTEN."""
     with m.State("FETCH"):
         m.next = "FETCHED"
     with m.State("FETCHED"):

@@ -1,16 +1,16 @@
-"""States of the bridge in which a request comes: the frame byte by byte, then the decision whether it may be done.
+"""States of the bridge that receive a request byte by byte, and decide whether it may be executed.
 
-| state | what it waits for, or does |
+| state | waits for, or does |
 |---|---|
 | HUNT, SYNC | the two sync bytes |
 | HEADER | a byte of the header, which is shifted in |
-| SIZE | are there data, and not too many? |
+| SIZE | checks whether data follow, and not too many |
 | DATA | a byte of the data, which goes to block RAM |
 | CRC | a byte of the checksum |
-| SUMMED | the checksum has taken the last byte |
-| CHECK | it is right, or the answer is BAD_FRAME |
-| PLACE, COMPARE | where the request begins and ends; whether that is beyond the limit |
-| DECIDE | the first rule that is broken gives the status; else READ or FETCH |
+| SUMMED | the checksum to take in the last byte |
+| CHECK | compares the checksum; the answer to a wrong one is BAD_FRAME |
+| PLACE, COMPARE | compute the request's first and last address; compare them with the limit |
+| DECIDE | status of the first rule that is broken; else READ or FETCH |
 
 A byte that does not come in time leads back to HUNT.
 """
@@ -30,7 +30,7 @@ _REGISTERS, _MEMORY = Command.READ_REGISTERS >> 1, Command.READ_MEMORY >> 1
 
 
 def receive(m: Module, bridge: Any, s: FrameState) -> None:
-    """Find a frame, take its header, data and CRC."""
+    """Find a frame; receive its header, data and CRC."""
     with m.State("HUNT"):
         m.d.sync += [bridge.busy.eq(0), *s.restart()]
         with m.If(bridge.rx_valid & (bridge.rx_data == REQUEST_SYNC[0])):
@@ -82,7 +82,7 @@ def receive(m: Module, bridge: Any, s: FrameState) -> None:
 
 
 def decide(m: Module, bridge: Any, s: FrameState, identity: Identity) -> None:
-    """Judge a whole frame by the rules of the protocol."""
+    """Check a complete frame by the rules of the protocol."""
     limit = Mux(s.is_memory, identity.memory_bytes, Mux(s.is_open, 4 * len(IDENTITY), 1 << ADDRESS_BITS))
     with m.State("SUMMED"):
         m.next = "CHECK"

@@ -1,7 +1,7 @@
-"""What the states of the bridge share: the frame under way, and the parts that every state uses.
+"""Shared state of the bridge: the current frame, and the parts that every FSM state uses.
 
-A frame is received, done and answered before the next one is looked at, so all of it is there once: the same shift
-register, counter, checksum and block RAM serve the request and its answer. Decision 0023 says why these are no streams.
+A frame is received, executed and answered before the next one is accepted. So request and answer share one shift
+register, counter, checksum and block RAM. Decision 0023 says why these are no streams.
 """
 
 from typing import Any
@@ -23,28 +23,28 @@ HEADER = data.StructLayout({"command": 8, "sequence": 8, "session": 16, "size": 
 
 
 class FrameState:
-    """What the states share, by the group of states that sets it.
+    """The shared signals, by the group of states that drives them.
 
     Members
     -------
     of all:
         header : of the request, then of the answer; shifted through byte by byte
-        count : bytes of the part under way; `more` is one more
-        last : `count` at the last byte of the data, one cycle after `header`
+        count : bytes of the current part; `more` is one more
+        last : `count` is at the last byte of the data, one cycle after `header`
         timer, expired : since the last byte or memory access
-        crc, summed : the checksum takes a byte one cycle after `summed`
+        crc, summed : the checksum is updated by a byte one cycle after `summed`
         store : writes the frame's data to block RAM; fetched : the byte at `count`, two cycles later
     of the decision:
-        is_open, is_register, is_memory, is_write, known : what is asked for
-        offset, end, beyond, wrong_size : whether it may be done
+        is_open, is_register, is_memory, is_write, known : kind of request
+        offset, end, beyond, wrong_size : whether it may be executed
         session : of the host that opened the link
-        status : of the answer; what is done may still change it
-    of what is done:
-        address : of the next byte to write or to read; lane, last_lane : its place in a word; word : of registers
-        port, beat : to memory, and the word that goes or comes
+        status : of the answer; execution may still change it
+    of the execution:
+        address : of the next byte to write or to read; lane, last_lane : its position in a word; word : of registers
+        port, beat : to memory, and the word that is written or read
     of the answer:
         put, tx_byte : send a byte
-        last_sequence, last_status, last_write : of the request before, which may be sent again
+        last_sequence, last_status, last_write : of the previous request, which may be repeated
     """
 
     def __init__(self, m: Module, bridge: Any, config: Config, gap_cycles: int) -> None:
@@ -94,10 +94,10 @@ class FrameState:
             self.last.eq(self.header.size - 1),
             self.crc.valid.eq(self.summed), self.crc.data.eq(Mux(bridge.busy, self.tx_byte, bridge.rx_data)),
             self.timer.eq(self.timer + ~self.expired), self.expired.eq(self.timer >= gap_cycles - 1),
-            # Block RAM is slow to give its data, so they get a register of their own.
+            # Block RAM outputs are slow, so they get a register of their own.
             self.fetched.eq(block_read(m, memory, ~self.store.en, self.count[:8], "stored")),
         ]
 
     def restart(self) -> list[Any]:
-        """Return what sets the timer to 0."""
+        """Return the statements that reset the timer."""
         return [self.timer.eq(0), self.expired.eq(0)]

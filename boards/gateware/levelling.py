@@ -1,9 +1,11 @@
-"""Read levelling of a DDR3 at power-up: each byte's bitslip and delay are searched, set and told.
+"""Read levelling of a DDR3 at power-up: find, set and report the bitslip and delay of each byte.
 
-Data of a DDR3 arrive at a time that nobody knows beforehand, other for each byte and board. LiteDRAM's PHY has a chain
-of delays and a shift by whole bits (bitslip) per byte. The leveller writes patterns, reads them back at every setting,
-takes the longest run of delays without an error in any bitslip, sets its middle, and reads once more. Only then does
-the controller get the DRAM; else it never does, and the status says which bytes failed.
+The arrival time of DDR3 data is unknown and differs from byte to byte and board to board. For each byte, LiteDRAM's
+PHY has a chain of delays and a shift by whole bits (bitslip).
+
+The leveller writes patterns and reads them back at every setting. It takes the longest run of delays without an error
+at any bitslip, sets the middle of it, and reads once more. Only after success does the controller get the DRAM.
+Otherwise the DRAM stays unusable, and the status says which bytes failed.
 """
 
 from collections.abc import Callable
@@ -19,22 +21,22 @@ __all__ = ["WINDOW", "Leveller"]
 
 _WAIT_BITS = 16
 
-#: What was found for a byte: the first delay without an error, how many there are, their bitslip, the delay that is
+#: Result for a byte: the first delay without an error, the number of such delays, their bitslip, and the delay that is
 #: set.
 WINDOW = data.StructLayout({"first": 8, "length": 8, "slip": 8, "delay": 8})
 
 
 class _Accesses(wiring.Component):
-    """Run a section of a table of accesses, or one step of settings that is given.
+    """Run a section of a table of accesses, or a single write of a setting.
 
-    A byte is selected for its step alone: an ECP5 does not read bytes that are.
+    A byte is selected only while its setting changes: an ECP5 does not read bytes that are selected.
 
     Members
     -------
     run : In(1), strobe while idle: from entry `first` to the end of its section
     poke : In(1), strobe while idle: write 1 to `address` while `chosen` bytes are selected
     idle : Out(1)
-    wrong : Out(lanes), the bytes in which a word of this section was not as it should be
+    wrong : Out(lanes), the bytes in which a word of this section differed from the expected one
     adr, dat_w, dat_r, we, request, ack : Wishbone
     """
 
@@ -51,7 +53,7 @@ class _Accesses(wiring.Component):
             "request": Out(1), "ack": In(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """A table, and the entry that is under way."""
+        """A table, and the current entry."""
         m = Module()
         m.submodules.table = table = memory.Memory(shape=self._entry, depth=len(self._table), init=self._table)
         port, entry = table.read_port(), Signal(self._entry)
@@ -91,7 +93,7 @@ class _Accesses(wiring.Component):
                     m.d.sync += place.eq(place + 1)
                     m.next = "LOOK"
                     with m.If(steps != 0):
-                        # The step itself, then nothing is selected any more.
+                        # After the write itself, deselect all bytes.
                         m.d.sync += [steps.eq(steps - 1), entry.word.eq(Mux(steps == 2, action, self._select >> 2)),
                                      entry.value.eq(steps == 2)]
                         m.next = "ACCESS"
@@ -101,15 +103,15 @@ class _Accesses(wiring.Component):
 
 
 class Leveller(wiring.Component):
-    """Bring a DDR3 up after reset; a master of the core's registers.
+    """Bring a DDR3 up after reset, as a master of the controller's registers.
 
-    At 32 delays, 8 bitslips and four patterns it takes some 100,000 cycles besides the DRAM's own.
+    With 32 delays, 8 bitslips and four patterns it takes some 100,000 cycles in addition to the DRAM's initialization.
 
     Members
     -------
     adr, dat_w, dat_r, we, request, ack : Wishbone; `request` is cycle and strobe
-    done, failed : Out(1), the end, and how it is
-    bad : Out(lanes), bytes without a window, or that are wrong at its middle
+    done, failed : Out(1), ended with success or with failure
+    bad : Out(lanes), bytes without a window, or with an error at its middle
     windows : Out(WINDOW), for each byte
     """
 
@@ -121,7 +123,7 @@ class Leveller(wiring.Component):
             "windows": Out(data.ArrayLayout(WINDOW, levelling.lanes))})
 
     def elaborate(self, platform: object) -> Module:
-        """One state per access; the windows grow while a row of delays is tried."""
+        """One state per access; each byte's run of good delays grows during a scan of the delays."""
         m = Module()
         plan = self._plan
         sections = (plan.before, plan.point, plan.after)
@@ -168,7 +170,7 @@ class Leveller(wiring.Component):
         return m
 
     def _judge(self, m: Module, wrong: Signal, runs: list[Signal], slip: Signal, delay: Signal) -> None:
-        """Let each byte's run grow or end, and keep the longest."""
+        """Extend or end each byte's run, and keep the longest."""
         for number, run in enumerate(runs):
             window = self.windows[number]
             longer = Signal(8, name=f"longer{number}")
@@ -215,7 +217,7 @@ class Leveller(wiring.Component):
 
     def _finish(self, m: Module, bus: _Accesses, section: Callable[[int], None],
                 poke: Callable[[int], None]) -> None:
-        """Read once more with the settings that were found; then give the DRAM away, or keep it."""
+        """Read once more with the settings found; then give the DRAM to the controller, or report failure."""
         plan = self._plan
         with m.State("CONFIRM"), m.If(bus.idle):
             section(1)

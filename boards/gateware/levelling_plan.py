@@ -1,4 +1,4 @@
-"""What a leveller does to the registers of a LiteDRAM core, as lists of accesses."""
+"""The leveller's accesses to the registers of a LiteDRAM controller, as lists."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["Levelling", "PhyShape", "Step", "plan_levelling"]
 
-#: Byte address, value to write or to find, cycles to wait, whether it is a read that must find the value.
+#: Byte address, value to write or to expect, cycles to wait, whether it is a read that must return the value.
 Step = tuple[int, int, int, bool]
 
 #: Bits of LiteDRAM's `sdram_dfii_pi*_command`.
 _CS, _WE, _CAS, _RAS, _WRITE, _READ = (1 << bit for bit in range(6))
 _BURST_WORDS = 8
-#: Patterns in a row of the DRAM, each a burst.
+#: Patterns in one row of the DRAM, one burst each.
 _PATTERNS = 4
 _ALL_BANKS = 1 << 10
-#: More than any time between two commands, and than the latency of a read.
+#: Longer than any required time between two commands, and than the latency of a read.
 _COMMAND_CYCLES = 15
-#: All bits of `sdram_dfii_control` that hand the DRAM over to the controller: select, CKE, ODT, reset off.
+#: All bits of `sdram_dfii_control` that give the DRAM to the controller: select, CKE, ODT, reset off.
 _HARDWARE_CONTROL = 0xF
 
 
 @dataclass(frozen=True)
 class PhyShape:
-    """A PHY of LiteDRAM: phases of its clock, 32-bit words of each, bytes, delays, bitslips, phases of commands."""
+    """A PHY of LiteDRAM: phases of its clock, 32-bit words per phase, bytes, delays, bitslips, phases of commands."""
 
     phases: int
     words: int
@@ -39,11 +39,11 @@ class PhyShape:
 
 @dataclass(frozen=True)
 class Levelling:
-    """What a Leveller does, as accesses to the core's registers.
+    """The leveller's accesses to the controller's registers.
 
     Members
     -------
-    before : what wakes the DRAM and writes the patterns
+    before : initializes the DRAM and writes the patterns
     point : reads the patterns at one setting
     after : gives the DRAM to the controller
     select, delay_reset, delay_step, slip_reset, slip_step, error : byte addresses
@@ -64,9 +64,9 @@ class Levelling:
 
 
 def plan_levelling(wake: tuple[tuple[int, int, int], ...], address: Mapping[str, int], shape: PhyShape) -> Levelling:
-    """Return the accesses for a core: `wake` is its own sequence, `address` are its registers' by LiteDRAM's names.
+    """Return the accesses for a controller: `wake` is its initialization, `address` its registers by LiteDRAM's names.
 
-    OptionError for a DRAM that is wider than what the board's registers tell of.
+    OptionError for a DRAM wider than the board's status registers can report.
     """
     if shape.lanes > DRAM_LANES:
         raise OptionError(f"a DRAM of {shape.lanes} bytes cannot be levelled here: expected {DRAM_LANES} or fewer")

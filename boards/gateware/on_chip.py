@@ -15,15 +15,15 @@ __all__ = ["SPRAM_BYTES", "BlockCells", "OnChipMemory", "SpramCells"]
 
 #: Two of the four single-port RAMs of an iCE40UP5K.
 SPRAM_BYTES = 64 << 10
-#: Read beats that are on their way or wait to be taken.
+#: Read beats under way or waiting to be accepted.
 _WAITING = 8
 _LATENCY_CYCLES = 2
 
 
 class BlockCells(Elaboratable):
-    """Block RAM with one port: a word is read or bytes of it are written in a cycle; `image` is its first contents.
+    """Block RAM with one port: each cycle reads a word or writes bytes of one; `image` is its initial contents.
 
-    `rdata` holds the word of `addr` two cycles after it.
+    `rdata` is the word at `addr` two cycles later.
     """
 
     def __init__(self, data_bytes: int, size_bytes: int, image: bytes = b"") -> None:
@@ -43,7 +43,7 @@ class BlockCells(Elaboratable):
         found = Signal(8 * width, reset_less=True)
         m.d.comb += [writer.addr.eq(self.addr), writer.data.eq(self.wdata), writer.en.eq(self.write),
                      reader.addr.eq(self.addr)]
-        # With its register this becomes one port of the block RAM: never read while it writes.
+        # With its output register this maps to one port of the block RAM: it never reads while it writes.
         with m.If(~self.write.any()):
             m.d.sync += found.eq(reader.data)
         m.d.sync += self.rdata.eq(found)
@@ -53,7 +53,7 @@ class BlockCells(Elaboratable):
 class SpramCells(Elaboratable):
     """Two single-port RAMs of an iCE40UP5K side by side: 64 KiB in words of 32 bits; members as of `hdl.serial.cells`.
 
-    `rdata` holds the word of `addr` one cycle after it.
+    `rdata` is the word at `addr` one cycle later.
     """
 
     def __init__(self) -> None:
@@ -77,7 +77,7 @@ class SpramCells(Elaboratable):
 class OnChipMemory(wiring.Component):
     """AXI memory in `cells`; addresses beyond its end wrap (`Merge` answers them).
 
-    A burst is done whole; reads and writes take turns. A beat takes a cycle, a burst two more.
+    Bursts are not interleaved; reads and writes alternate. A burst takes one cycle per beat and two more.
 
     Members
     -------
@@ -92,7 +92,7 @@ class OnChipMemory(wiring.Component):
         super().__init__({"bus": In(AxiSignature(self._bytes, id_bits))})
 
     def elaborate(self, platform: object) -> Module:
-        """One burst at a time; read data wait in a queue that has room for all that is on its way."""
+        """One burst at a time; a queue for read data has room for all beats under way."""
         m = Module()
         m.submodules.cells = cells = self._cells
         inputs = {}
@@ -111,7 +111,7 @@ class OnChipMemory(wiring.Component):
         at, left, number = Signal(word_bits), Signal(8), Signal(self._id_bits)
         wrote_last = Signal()
         m.d.comb += [cells.addr.eq(at), cells.wdata.eq(inputs["w"].payload.data)]
-        # What leaves the cells belongs to the beat of two cycles ago.
+        # The output of the cells belongs to the beat of two cycles ago.
         asked = Signal(_LATENCY_CYCLES)
         notes = [Signal(self._id_bits + 1, name=f"note{age}") for age in range(_LATENCY_CYCLES)]
         ask = Signal()

@@ -1,7 +1,7 @@
-"""A DDR3 behind LiteDRAM's PHY, as far as levelling sees it: for simulations, and for the emulated board.
+"""Model of a DDR3 with LiteDRAM's PHY, as far as levelling sees it, for simulations and the emulated board.
 
-Data are right only at one bitslip and inside a window of delays, for each byte by itself, and only while the byte is
-not selected for a step. Else a byte is noise, or that of another beat. Nothing is read from a row that is not open.
+A byte is right only at one bitslip and inside a window of delays, and only while it is not selected for a setting.
+Otherwise it is noise or belongs to another beat. Nothing is read from a row that is not open.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,11 +15,11 @@ from tq_hw.boards.gateware.levelling_plan import PhyShape
 
 __all__ = ["ARTY_SHAPE", "ECP5_SHAPE", "EYE", "PhyModel", "model_registers"]
 
-#: Of the Artix-7 at a quarter of the DRAM's clock with 16 data lines.
+#: The Artix-7 PHY at a quarter of the DRAM's clock with 16 data lines.
 ARTY_SHAPE = PhyShape(phases=4, words=1, lanes=2, delays=32, slips=8, read_phase=2, write_phase=3)
-#: Of an ECP5 at half the DRAM's clock with as many.
+#: The ECP5 PHY at half the DRAM's clock with 16 data lines.
 ECP5_SHAPE = PhyShape(phases=2, words=2, lanes=2, delays=8, slips=4, read_phase=0, write_phase=1)
-#: Where a byte's data are right: its first delay, how many, and the bitslip.
+#: Where a byte's data are right: first delay, number of delays, and bitslip.
 EYE = data.StructLayout({"first": 8, "length": 8, "slip": 8})
 _PHASE = ("command", "command_issue", "address", "baddress", "wrdata", "rddata")
 _PATTERNS = 16
@@ -27,7 +27,7 @@ _NOISE_TAPS = (31, 21, 1, 0)
 
 
 def model_registers(shape: PhyShape) -> dict[str, int]:
-    """Return byte addresses by LiteDRAM's names, one after the other."""
+    """Return consecutive byte addresses by LiteDRAM's names."""
     names = ["ddrctrl_init_done", "ddrctrl_init_error", "ddrphy_dly_sel", "ddrphy_rdly_dq_rst", "ddrphy_rdly_dq_inc",
              "ddrphy_rdly_dq_bitslip_rst", "ddrphy_rdly_dq_bitslip", "sdram_dfii_control"]
     sizes = [(name, 1) for name in names]
@@ -41,7 +41,7 @@ def model_registers(shape: PhyShape) -> dict[str, int]:
 
 
 class PhyModel(wiring.Component):
-    """Registers of a core, and what reading gives.
+    """Registers of a controller, and the data that reads return.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ class PhyModel(wiring.Component):
         """Settings by byte, a row of the DRAM, and the commands that reach it."""
         m = Module()
         shape, place = self._shape, self._registers
-        # It goes on through resets, so that what is drawn from it is other after each.
+        # The noise generator ignores resets, so that each reset draws different values.
         noise = Signal(32, init=0x1234567, reset_less=True)
         m.d.sync += noise.eq(Cat(Cat(noise[tap] for tap in _NOISE_TAPS).xor(), noise[:-1]))
         m.d.comb += self.noise.eq(noise)
@@ -105,7 +105,7 @@ class PhyModel(wiring.Component):
         return m
 
     def _settings(self, m: Module, written: Callable[[str], Signal]) -> None:
-        """Delay and bitslip of each byte; both begin again after their last value."""
+        """Delay and bitslip of each byte; both wrap after their last value."""
         shape = self._shape
         chosen = Signal(shape.lanes)
         with m.If(written("ddrphy_dly_sel")):
@@ -141,7 +141,7 @@ class PhyModel(wiring.Component):
                     m.d.sync += register.eq(self.dat_w)
             issued = Signal(name=f"issued{phase}")
             m.d.comb += issued.eq(written(f"sdram_dfii_pi{phase}_command_issue") & command[0])
-            # RAS alone opens, with WE it closes; CAS reads, with WE it writes. Both need data of their own phase.
+            # RAS opens a row, RAS with WE closes it; CAS reads, CAS with WE writes. Both need data of their own phase.
             with m.If(issued & command[3] & ~command[2]):
                 m.d.sync += opened.eq(~command[1])
             with m.If(issued & command[2] & ~command[3] & opened):

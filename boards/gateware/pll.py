@@ -1,4 +1,4 @@
-"""PLLs: from the board's oscillator to the clocks of a design, exactly to the hertz or not at all.
+"""PLLs: from the board's oscillator to the clocks of a design, exact to the hertz or an error.
 
 `plan_ecp5`, `plan_xilinx` and `plan_ice40` compute the dividers; the components instantiate the vendors' cells.
 """
@@ -23,7 +23,7 @@ _ICE40_FILTERS = ((17, 1), (26, 2), (44, 3), (66, 4), (101, 5), (133, 6))
 
 @dataclass(frozen=True)
 class Clock:
-    """A clock that is wanted: `hz`, a whole number, and how far it lags the first one, in degrees of its own period."""
+    """A requested clock: `hz`, an integer, and its lag to the first clock, in degrees of its own period."""
 
     hz: int
     phase_degrees: int = 0
@@ -31,12 +31,12 @@ class Clock:
 
 @dataclass(frozen=True)
 class PllPlan:
-    """Dividers: the oscillator runs at input / `input_div` * `multiply`, each output at that / its `div`.
+    """Dividers: the VCO runs at input / `input_div` * `multiply`, each output at VCO / its `div`.
 
     Members
     -------
     divs : one per clock, in order
-    phase_eighths : lag of each clock in eighths of a period of the oscillator
+    phase_eighths : lag of each clock in eighths of a VCO period
     feedback : the first clock's share of `multiply` (ECP5, whose loop closes over it); 1 elsewhere
     """
 
@@ -49,7 +49,7 @@ class PllPlan:
 
     @property
     def oscillator_hz(self) -> Fraction:
-        """The rate of the PLL's oscillator."""
+        """The rate of the PLL's VCO."""
         return Fraction(self.input_hz * self.multiply, self.input_div)
 
     @property
@@ -60,11 +60,11 @@ class PllPlan:
 
 @dataclass(frozen=True)
 class _Limits:
-    """What a PLL can do; rates in Hz.
+    """Limits of a PLL; rates in Hz.
 
     Members
     -------
-    multiplies : of the loop's own divider; with `loop_over_first`, the first clock's divider multiplies, too
+    multiplies : of the feedback divider; with `loop_over_first`, the first clock's divider is a factor too
     lags : clocks may lag the first one
     """
 
@@ -105,7 +105,7 @@ def _settings(limits: _Limits, input_hz: int, clocks: Sequence[Clock]) -> Iterat
 
 
 def _phases(clocks: Sequence[Clock], divs: Sequence[int]) -> tuple[int, ...] | None:
-    """Return the lags in eighths of the oscillator's period, None if one is not a whole number of them."""
+    """Return the lags in eighths of a VCO period, None if one is not an integer."""
     eighths = [Fraction(8 * div * clock.phase_degrees, 360) for clock, div in zip(clocks, divs, strict=True)]
     return tuple(int(lag) for lag in eighths) if all(lag.denominator == 1 for lag in eighths) else None
 
@@ -157,7 +157,7 @@ def plan_ice40(input_hz: int, clocks: Sequence[Clock]) -> PllPlan:
 
 
 class Ecp5Pll(Elaboratable):
-    """EHXPLLL. `input` is the oscillator's clock, `outputs` one signal per clock, `locked` high when they are good."""
+    """EHXPLLL. `input` is the oscillator's clock, `outputs` one signal per clock, `locked` high when stable."""
 
     def __init__(self, plan: PllPlan) -> None:
         self.plan = plan
@@ -168,7 +168,7 @@ class Ecp5Pll(Elaboratable):
         """One cell."""
         m = Module()
         plan = self.plan
-        # `a_` are the attributes by which the tools know rates and filter.
+        # `a_` parameters are attributes that tell the tools the rates and the filter.
         parts: dict[str, object] = {
             "a_FREQUENCY_PIN_CLKI": f"{plan.input_hz / _MHZ:g}", "a_ICP_CURRENT": "12", "a_LPF_RESISTOR": "8",
             "a_MFG_ENABLE_FILTEROPAMP": "1", "a_MFG_GMCREF_SEL": "2",
@@ -214,7 +214,7 @@ class XilinxPll(Elaboratable):
 
 
 class Ice40Pll(Elaboratable):
-    """SB_PLL40_PAD: the clock's pin `pad` leads into the PLL alone. Other members as of `Ecp5Pll`."""
+    """SB_PLL40_PAD: the clock's pin `pad` leads only to the PLL. Other members as of `Ecp5Pll`."""
 
     def __init__(self, plan: PllPlan, pad: IOValue) -> None:
         self.plan, self._pad = plan, pad

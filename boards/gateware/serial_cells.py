@@ -1,4 +1,4 @@
-"""The serial machine's own memory with no more scratchpad than its configuration has."""
+"""The serial machine's own memory, with only as much scratchpad as its configuration has."""
 
 from amaranth import Elaboratable, Module, Mux, Signal
 
@@ -9,7 +9,7 @@ __all__ = ["SmallCells"]
 
 
 class SmallCells(Elaboratable):
-    """As `hdl.serial.cells.Cells`; the scratchpad's half ends after `scratchpad_bytes`, and begins again after that."""
+    """As `hdl.serial.cells.Cells`, but the scratchpad's half has `scratchpad_bytes`; addresses beyond them wrap."""
 
     def __init__(self, scratchpad_bytes: int) -> None:
         self._scratchpad_bytes = scratchpad_bytes
@@ -18,7 +18,7 @@ class SmallCells(Elaboratable):
         self.wdata, self.rdata = Signal(32), Signal(32)
 
     def elaborate(self, platform: object) -> Module:
-        """Two memories, and the choice between them of a cycle ago."""
+        """Two memories, and a multiplexer that follows the address of the previous cycle."""
         m = Module()
         private, was_private = self.addr[-1], Signal()
         m.submodules.scratchpad = scratchpad = Cells(self._scratchpad_bytes // 4)

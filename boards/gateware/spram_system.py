@@ -1,4 +1,4 @@
-"""A system without a bus: link, serial machine, and memory on the chip; for an iCE40UP5K its single-port RAM."""
+"""A system without a bus: link, serial machine, and memory on the chip, such as an iCE40UP5K's single-port RAM."""
 
 from typing import Any
 
@@ -15,9 +15,9 @@ __all__ = ["SpramSystem"]
 
 
 class SpramSystem(wiring.Component):
-    """Host link and serial machine, in one clock domain; some of the RAM is the machine's, some the memory of both.
+    """Host link and serial machine in one clock domain; part of the RAM is the machine's own, part their common memory.
 
-    An access of the machine takes a cycle and comes first; one of the link waits for it.
+    An access of the machine takes one cycle and has priority; the link's accesses wait.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ class SpramSystem(wiring.Component):
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), "interrupt": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Instantiate and connect; the link's accesses have one beat, so its bus needs no more than an answer."""
+        """Instantiate and connect; the link's accesses have one beat, so its bus needs only a response."""
         m = Module()
         m.submodules.bridge = bridge = self._bridge
         m.submodules.core = core = self._core

@@ -1,4 +1,4 @@
-"""The system of every board: link, accelerator, and the memory that both share."""
+"""The system of every board: link, accelerator, and their common memory."""
 
 from typing import Any
 
@@ -24,14 +24,14 @@ class System(wiring.Component):
     config : of the accelerator
     clock_hz, baud : ValueError if the clock cannot give the baud rate
     memory_bytes : from address 0 on; a multiple of 256
-    levelled : the memory is a DRAM that has to be levelled, whose state the host may read
+    levelled : the memory is a DRAM that has to be levelled; the host can read its state
 
     Members
     -------
     rx : In(1), tx : Out(1), the UART
     interrupt : Out(1), the accelerator's
     memory : Out(AxiSignature(bus_bytes, MEMORY_ID_BITS))
-    status : None, or where the leveller's results go
+    status : None, or the component that takes the leveller's results
     """
 
     rx: Signal

@@ -9,7 +9,7 @@ __all__ = ["UartReceiver", "UartTransmitter", "bit_cycles"]
 
 #: Cycles of a bit below which sampling is too coarse.
 _FEWEST_CYCLES = 5
-#: Largest difference between the baud rate asked for and the one that whole cycles give.
+#: Largest relative error of the baud rate that a whole number of cycles gives.
 _TOLERANCE = 0.02
 
 
@@ -25,8 +25,8 @@ def bit_cycles(clock_hz: float, baud: int) -> int:
 class UartReceiver(wiring.Component):
     """Bits to bytes.
 
-    A byte comes in the middle of its stop bit. A byte whose stop bit is low is dropped, as is a start bit that is gone
-    in its middle.
+    A byte is output in the middle of its stop bit. A byte whose stop bit is low is dropped, as is a start bit that is
+    high again in its middle.
 
     Members
     -------

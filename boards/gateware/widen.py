@@ -1,4 +1,4 @@
-"""Narrow bursts to a memory with wider words, as many at a time as a word has."""
+"""Carry narrow bursts to a memory with wider words."""
 
 from typing import Any
 
@@ -15,10 +15,10 @@ __all__ = ["Widen"]
 
 
 class Widen(wiring.Component):
-    """Carry bursts of narrow beats over a wide bus: each wide beat holds the narrow ones of its address.
+    """Carry bursts of narrow beats over a wide bus: each wide beat contains the narrow beats of its address.
 
-    A burst may begin and end within a wide beat. What it does not have of that is read and left out, or written with
-    no strobes. Full rate of the narrow side. Answers keep the order of the bursts.
+    A burst may begin and end within a wide beat. The rest of that beat is read and dropped, or written without strobes.
+    The narrow side runs at full rate. Answers keep the order of the bursts.
 
     Members
     -------
@@ -36,7 +36,7 @@ class Widen(wiring.Component):
         super().__init__({"i": In(AxiSignature(narrow_bytes, id_bits)), "o": Out(AxiSignature(wide_bytes, id_bits))})
 
     def elaborate(self, platform: object) -> Module:
-        """Shorter bursts of aligned addresses; a queue of the places at which each begins and ends."""
+        """Shorten bursts and align addresses; queues record where in a wide beat each burst begins and ends."""
         m = Module()
         m.submodules.b = answers = SkidBuffer(channel_layout("b", self._narrow, self._id_bits))
         connect_channel(m, "b", self.o, answers.i, to_bus=False)
@@ -46,7 +46,7 @@ class Widen(wiring.Component):
         return m
 
     def _address(self, m: Module, channel: str) -> Queue:
-        """Carry an address channel; return the queue of first and last place of its bursts, in narrow beats."""
+        """Carry an address channel; return the queue of each burst's first and last position, in narrow beats."""
         m.submodules[channel] = part = SkidBuffer(channel_layout(channel, self._wide, self._id_bits))
         connect_channel(m, channel, self.o, part.o, to_bus=True)
         m.submodules[f"{channel}_ends"] = ends = Queue(data.StructLayout({"first": self._place, "last": self._place}),
@@ -55,7 +55,7 @@ class Widen(wiring.Component):
         valid, ready = getattr(self.i, f"{channel}valid"), getattr(self.i, f"{channel}ready")
         low, places = ceil_log2(self._narrow), ceil_log2(self._ratio)
         first = address[low:low + places]
-        # Counted from the place at which the first wide beat begins.
+        # Counted from the beginning of the first wide beat.
         end = Signal(9)
         m.d.comb += [
             end.eq(length + first), ready.eq(part.i.ready & ends.i.ready),
@@ -67,7 +67,7 @@ class Widen(wiring.Component):
         return ends
 
     def _counted(self, m: Module, ends: Queue, taken: Signal, final: Value) -> Signal:
-        """Return the place of the narrow beat that is next: a burst begins where the queue says."""
+        """Return the position of the next narrow beat: a burst begins where the queue says."""
         begins, following = Signal(init=1), Signal(self._place)
         place = Signal(self._place)
         m.d.comb += [place.eq(Mux(begins, ends.o.payload.first, following)), ends.o.ready.eq(taken & final)]
@@ -76,7 +76,7 @@ class Widen(wiring.Component):
         return place
 
     def _split(self, m: Module, ends: Queue) -> None:
-        """Give the parts of a read beat that were asked for, low bytes first; its error is that of each part."""
+        """Return the requested parts of a wide read beat, low bytes first; its error is that of each part."""
         layout = channel_layout("r", self._wide, self._id_bits)
         m.submodules.r_wide, m.submodules.r = wide, out = SkidBuffer(layout), SkidBuffer(
             channel_layout("r", self._narrow, self._id_bits))
