@@ -30,19 +30,19 @@ __all__ = ["Device", "DeviceLink", "DeviceRun", "MachineError"]
 
 Result = TypeVar("Result")
 
-#: A board that is reset more often than this during one inference is broken.
+#: If the board resets more often than this during one inference, it is broken.
 _MOST_RESETS = 5
 _RESETS = "the board was reset {} times: check its power"
-#: For this time the end of a run is looked for without a pause: that of a small model comes sooner than a sleep ends.
+#: Poll for the end of a run without sleeping for this time: a small model ends sooner than a sleep would.
 _SPIN_SECONDS = 0.002
 _FIRST_SLEEP, _MOST_SLEEP = 0.001, 0.02
 
 
 class DeviceLink(Protocol):
-    """The way to an accelerator: a `Link` with a board at its end, or a `MappedLink` where it is in reach."""
+    """Access to an accelerator: a `Link` to a board, or a `MappedLink` if it is in this processor's address space."""
 
     def open(self) -> Identity:
-        """Begin, and return who is there; LinkError for what cannot be used."""
+        """Open a session and return the identity; LinkError for an accelerator that cannot be used."""
         ...
 
     def dram_words(self) -> list[int]:
@@ -50,7 +50,7 @@ class DeviceLink(Protocol):
         ...
 
     def pause(self, seconds: float) -> None:
-        """Wait for the end of a run: for its interrupt where the link has it, else for this time."""
+        """Wait for the end of a run: for its interrupt if the link has one, otherwise for this time."""
 
     def read_registers(self, name: str, count: int = 1) -> list[int]:
         """Return `count` registers from `name` on."""
@@ -72,7 +72,7 @@ class MachineError(DeviceError):
 
     Members
     -------
-    status, unit, run : the code, the unit that stopped, and its RUN command, or NO_RUN
+    status, unit, run : the error code, the unit that stopped, and its RUN command, or NO_RUN
     """
 
     def __init__(self, status: Status, unit: Unit, run: int) -> None:
@@ -82,13 +82,13 @@ class MachineError(DeviceError):
 
 @dataclass(frozen=True)
 class DeviceRun:
-    """One inference.
+    """The result of one inference.
 
     Members
     -------
     outputs : stored bytes of each output port
-    counters : the hardware's own, by name; see isa/control.py; 0 but for `cycles` where the machine has few of them
-    seconds : from the start to the sight of its end, as the host saw it
+    counters : the hardware's own, by name; see isa/control.py; 0 except `cycles` if the machine has few of them
+    seconds : from the start until the host saw its end
     """
 
     outputs: tuple[bytes, ...]
@@ -103,7 +103,7 @@ class DeviceRun:
 
 @dataclass(frozen=True)
 class _Place:
-    """Where a loaded program is: the bases of its regions, and the address after them. It keeps the program alive."""
+    """A loaded program: the bases of its regions, and the address after them. Keeps the program object alive."""
 
     program: Program
     bases: tuple[int, ...]
@@ -113,8 +113,8 @@ class _Place:
 class Device:
     """The accelerator at the end of a link.
 
-    After a reset of the board in the middle of its work, the device opens a session again, loads the model again and
-    repeats the inference.
+    After an unexpected reset of the board, the device opens a new session, loads the model again and repeats the
+    inference.
 
     Parameters
     ----------
@@ -125,26 +125,26 @@ class Device:
     def __init__(self, link: DeviceLink, *, time_limit_seconds: float = 60) -> None:
         self._link, self._limit = link, time_limit_seconds
         self._program: Program | None = None
-        #: Where the regions of programs are whose images are in memory, by the program's identity.
+        #: Regions of the programs whose images are in memory, by the program's identity.
         self._places: dict[int, _Place] = {}
-        #: Times that the board was found reset.
+        #: Unexpected resets of the board.
         self.resets = 0
         self.identity = self._open_at_last()
 
     def load(self, program: Program, progress: Progress | None = None) -> None:
-        """Write a program's image into the board's memory, after those that are there if there is room for all.
+        """Write a program's image into the board's memory, after those already there if there is room for all.
 
-        It is the one that is run from now on. Raises OptionError when it is compiled for another configuration or does
-        not fit; SessionLostError never.
+        The program becomes the one that `run` executes. Raises OptionError when it is compiled for another
+        configuration or does not fit; never SessionLostError.
         """
         check_program(program, self.identity.fingerprint, self.identity.memory_bytes)
         self._program = program
         self._survive(lambda: self._load(program, progress), reload=False)
 
     def select(self, program: Program, progress: Progress | None = None) -> bool:
-        """Run this program from now on, and load it unless its image is still in memory; return whether it was.
+        """Make `run` execute this program, and load it unless its image is still in memory; return whether it was.
 
-        What was loaded keeps its state, unless that image had to go for another one or the board was reset.
+        A loaded program keeps its state until its image has to make room for another one, or the board is reset.
         """
         kept = id(program) in self._places
         if kept:
@@ -156,8 +156,8 @@ class Device:
     def run(self, inputs: Sequence[bytes], *, keep_state: bool = False) -> DeviceRun:
         """Run one inference on the stored bytes of the inputs.
 
-        keep_state : go on from the state that the inference before left; else from the program's. A reset of the
-        board then ends in DeviceError, since the state is lost.
+        keep_state : continue from the state of the previous inference, otherwise from the program's initial one. A
+        reset of the board is then a DeviceError, since the state is lost.
 
         Raises MachineError when the accelerator stops, DeviceError when it does not end in time.
         """
@@ -175,9 +175,9 @@ class Device:
         return self._survive(lambda: self._run(program, inputs, self._bases(program), fresh=True))
 
     def run_part(self, command_bytes: int, end: bytes) -> int:
-        """Run the first `command_bytes` of the commands and `end`, on whatever the memory holds; return the cycles.
+        """Run the first `command_bytes` of the commands, then `end`, on the memory as it is; return the cycles.
 
-        The commands are whole again afterwards.
+        The command stream is restored afterwards.
         """
         program = self._loaded()
         whole = program.commands[command_bytes:command_bytes + len(end)]
@@ -202,7 +202,7 @@ class Device:
         return identity
 
     def _open_at_last(self) -> Identity:
-        """Open a session; a board that is reset meanwhile is asked again."""
+        """Open a session; retry if the board resets meanwhile."""
         for _ in range(_MOST_RESETS):
             with suppress(SessionLostError):
                 return self._open()
@@ -215,13 +215,13 @@ class Device:
         return self._program
 
     def _bases(self, program: Program) -> tuple[int, ...]:
-        """Return where a program's regions are; SessionLostError when they went with a session."""
+        """Return the bases of a program's regions; SessionLostError when they were lost with a session."""
         if id(program) not in self._places:
             raise SessionLostError("the board was reset")
         return self._places[id(program)].bases
 
     def _survive(self, work: Callable[[], Result], *, reload: bool = True) -> Result:
-        """Do something again after each reset of the board."""
+        """Repeat `work` after each reset of the board."""
         for _ in range(_MOST_RESETS):
             try:
                 return work()

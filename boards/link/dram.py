@@ -1,4 +1,4 @@
-"""How a board's DRAM came up, as the host reads it."""
+"""The state of a board's DRAM after power-up, as the host reads it."""
 
 import time
 from dataclasses import asdict, dataclass
@@ -9,12 +9,12 @@ from tq_hw.boards.link.protocol import DramState
 
 __all__ = ["DramLink", "DramStatus", "Window", "await_dram", "described", "in_words", "read_dram"]
 
-#: Levelling takes some milliseconds, of which a slow emulation makes seconds.
+#: Levelling takes some milliseconds, which become seconds in a slow emulation.
 _PATIENCE_SECONDS = 30.0
 
 
 class DramLink(Protocol):
-    """A way to a board."""
+    """Access to a board."""
 
     def dram_words(self) -> list[int]:
         """Return DRAM_REGISTERS."""
@@ -23,7 +23,7 @@ class DramLink(Protocol):
 
 @dataclass(frozen=True)
 class Window:
-    """Settings at which a byte is right: from delay `first` on, `length` of them, at one bitslip; `delay` is set."""
+    """Settings at which a byte is right: `length` delays from `first` on, at one bitslip; `delay` is the one in use."""
 
     first: int
     length: int
@@ -33,7 +33,7 @@ class Window:
 
 @dataclass(frozen=True)
 class DramStatus:
-    """The state, the windows of the bytes, and which bytes failed."""
+    """The state, the windows of the bytes, and the bytes that failed."""
 
     state: DramState
     windows: tuple[Window, ...]
@@ -41,14 +41,14 @@ class DramStatus:
 
 
 def described(status: DramStatus) -> dict[str, object] | None:
-    """Return a status as JSON says it, None of a memory that needs no levelling."""
+    """Return a status for JSON, None for a memory without levelling."""
     if status.state is DramState.NONE:
         return None
     return {"state": status.state.name, "windows": [asdict(window) for window in status.windows]}
 
 
 def in_words(status: DramStatus) -> str:
-    """Return what was found for each byte as a sentence; "" of a memory that needs no levelling."""
+    """Return the result for each byte as a sentence, "" for a memory without levelling."""
     if status.state is DramState.NONE:
         return ""
     return "; ".join(f"byte {lane}: {window.length} delays from {window.first} on at bitslip {window.slip}, "
@@ -56,7 +56,7 @@ def in_words(status: DramStatus) -> str:
 
 
 def read_dram(link: DramLink) -> DramStatus:
-    """Read it over an open link; LinkError for a state that does not exist."""
+    """Read the status over an open link; LinkError for an unknown state."""
     word, *windows = link.dram_words()
     try:
         state = DramState(word & 0xFF)
@@ -67,7 +67,7 @@ def read_dram(link: DramLink) -> DramStatus:
 
 
 def await_dram(link: DramLink) -> DramStatus:
-    """Wait until the DRAM is up; LinkError says which bytes failed, or that it never ends."""
+    """Wait until the DRAM is up; LinkError says which bytes failed, or that levelling does not end."""
     until = time.monotonic() + _PATIENCE_SECONDS
     status = read_dram(link)
     while status.state is DramState.UNDER_WAY:

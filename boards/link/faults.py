@@ -1,4 +1,4 @@
-"""What a bad line does to a byte."""
+"""Effects of a bad line on a byte."""
 
 import random
 from enum import IntEnum
@@ -7,7 +7,7 @@ __all__ = ["Fault", "damage"]
 
 
 class Fault(IntEnum):
-    """The kinds, each as often as the others."""
+    """Kinds of faults, equally likely."""
 
     DROPPED = 0
     FLIPPED = 1
@@ -17,7 +17,7 @@ class Fault(IntEnum):
 
 
 def damage(byte: int, rng: random.Random, one_in: int) -> tuple[Fault, bytes]:
-    """Return what happens to a byte, about one time in `one_in` something bad, and what arrives; 0: never."""
+    """Return the fault of a byte, if any, and the bytes that arrive; one byte in `one_in` has a fault, with 0 none."""
     fault = Fault(min(rng.randrange(4 * one_in), Fault.NONE)) if one_in else Fault.NONE
     if fault is Fault.DROPPED:
         return fault, b""

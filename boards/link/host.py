@@ -1,4 +1,4 @@
-"""The host's end of the link: requests that survive a bad line."""
+"""The host's end of the link, with retries over a bad line."""
 
 import random
 import time
@@ -24,24 +24,24 @@ from tq_hw.isa.control import REGISTERS
 
 __all__ = ["Link", "Progress", "SessionLostError"]
 
-#: Called with the bytes that are done.
+#: Called with the number of bytes done.
 Progress = Callable[[int], None]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 _FEWEST_BYTES = 16
-#: Requests in a row without failure, after which blocks grow again.
+#: Consecutive successful requests after which blocks grow again.
 _GROW_AFTER = 8
 _MOST_ATTEMPTS = 2000
 _REQUEST_BYTES, _ANSWER_BYTES = 12 + CRC_BYTES, 8 + CRC_BYTES
-#: Bytes that take as long as a request without data.
+#: Overhead of a request, in bytes of data that take as long.
 _BASE_BYTES = 64
-#: Wait for an answer, plus the time on the wire: at first (for the largest request), at least, at most.
+#: Waits for an answer in addition to the time on the wire: the first (for the largest request), the least, the most.
 _FIRST_WAIT, _LEAST_WAIT, _MOST_WAIT = 1, 0.02, 2
-#: How much longer to wait after each failure.
+#: Factor of the wait after each failure.
 _BACK_OFF = 1.5
-#: How much slower the board is taken for after each silence.
+#: Factor of the estimated answer time after each missing answer.
 _SLOWER = 1.1
-#: What remains of the slowest answer's time after each faster one.
+#: Decay of the slowest answer's time with each faster answer.
 _FADE = 0.9
 _READS = (Command.OPEN, Command.READ_REGISTERS, Command.READ_MEMORY)
 
@@ -65,22 +65,22 @@ class Link:
         self._receiver = Receiver(ANSWER_SYNC)
         self._session = 0
         self._sequence = 0
-        #: Slowest answer of late, in seconds per byte.
+        #: Slowest recent answer, in seconds per byte.
         self._slowest = _FIRST_WAIT / (_BASE_BYTES + MOST_BYTES)
         self._block = MOST_BYTES
         self._successes = 0
         self._came = bytearray()
-        #: When an answer came last.
+        #: Time of the last answer.
         self._answered = time.monotonic()
-        #: Requests that were sent again.
+        #: Requests that were repeated.
         self.repeats = 0
-        #: Bytes of memory and registers that were carried.
+        #: Bytes of memory and registers transferred.
         self.carried_bytes = 0
 
     def open(self) -> Identity:
-        """Begin a session and return who the board is.
+        """Begin a session and return the board's identity.
 
-        Raises LinkError if it speaks another version, makes no sense, or never stops sending.
+        Raises LinkError if the board has another protocol version, an invalid identity, or never stops sending.
         """
         self._session = random.SystemRandom().randrange(1, 1 << 16)
         self._sequence = random.SystemRandom().randrange(1 << 8)
@@ -105,11 +105,11 @@ class Link:
         return words_of(self._read(Command.READ_REGISTERS, _OFFSETS[name], 4 * count))
 
     def pause(self, seconds: float) -> None:
-        """Wait for this time: the protocol has no word for an interrupt."""
+        """Sleep for this time: the protocol has no interrupt."""
         time.sleep(seconds)
 
     def dram_words(self) -> list[int]:
-        """Return the registers that say how the board's DRAM came up."""
+        """Return the registers with the state of the board's DRAM."""
         return words_of(self.request(Command.READ_REGISTERS, DRAM_REGISTERS[0].offset_bytes, 4 * len(DRAM_REGISTERS)))
 
     def write_registers(self, name: str, *values: int) -> None:
@@ -144,7 +144,7 @@ class Link:
         return bytes(data)
 
     def request(self, command: Command, address: int, size: int, data: bytes = b"") -> bytes:
-        """Ask once and return the data of the answer; sent again until it is answered.
+        """Send a request until it is answered, and return the answer's data.
 
         Raises SessionLostError after a reset of the board, LinkError when it refuses or does not answer.
         """
@@ -155,7 +155,7 @@ class Link:
         return answer
 
     def _try(self, command: Command, address: int, size: int, data: bytes = b"") -> bytes | None:
-        """Read, or write memory, once: None if that failed and a smaller block has better chances."""
+        """Read, or write memory, once; return None if that failed and a smaller block is more likely to succeed."""
         if size <= _FEWEST_BYTES:
             return self.request(command, address, size, data)
         return self._ask(command, address, size, data, 1)
@@ -207,7 +207,7 @@ class Link:
         return None
 
     def _learn(self, seconds_per_byte: float) -> None:
-        """After a request that was answered at once, adapt wait and blocks."""
+        """Adapt wait and block size after a request that was answered at the first attempt."""
         self._slowest = max(seconds_per_byte, _FADE * self._slowest)
         self._successes += 1
         if self._successes >= _GROW_AFTER:
@@ -215,7 +215,7 @@ class Link:
             self._block = min(2 * self._block, MOST_BYTES)
 
     def _await(self, until: float) -> Answer | None:
-        """Return the answer to the request under way, or None when it has not come by then."""
+        """Return the answer to the current request, or None when it has not come by then."""
         late = False
         while True:
             while self._came:
@@ -225,10 +225,10 @@ class Link:
                 if isinstance(answer, Answer) and (answer.session, answer.sequence) == (self._session, self._sequence):
                     return answer
             if late:
-                # What was half received belongs to nothing that will still come.
+                # A partly received frame cannot be completed by a later answer.
                 self._receiver.reset()
                 return None
             left = until - time.monotonic()
-            # Where this program itself was held up, what came in time still counts.
+            # After a delay in this program itself, bytes that came in time still count.
             late = left <= 0
             self._came += self._port.read(max(left, 0))

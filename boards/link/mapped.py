@@ -1,8 +1,8 @@
 """An accelerator in this processor's own address space.
 
-On a system on chip (Zynq, LiteX with Linux) the accelerator is a page of registers and a piece of memory, and no board
-answers requests: `MappedLink` does what `tq_hw.boards.link.host.Link` does, without a line in between. It knows no
-session, so nothing here notices that somebody else resets the accelerator.
+On a system on chip (Zynq, LiteX with Linux) the accelerator is a page of registers and a region of memory, without a
+board that answers requests. `MappedLink` replaces `tq_hw.boards.link.host.Link` there. It has no sessions, so it does
+not notice when somebody else resets the accelerator.
 """
 
 import time
@@ -16,7 +16,7 @@ from tq_hw.isa.control import REGISTERS
 __all__ = ["DmaBuffer", "MappedLink", "Registers"]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
-#: A write that takes longer than this has gone nowhere.
+#: A write that takes longer than this did not reach the accelerator.
 _PATIENCE_SECONDS = 10.0
 
 
@@ -31,10 +31,10 @@ class Registers(Protocol):
         """Write a word."""
 
     def pause(self, seconds: float) -> None:
-        """Wait for the accelerator's interrupt, or where none is known, for this time."""
+        """Wait for the accelerator's interrupt, or for this time if there is none."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
 
 
 class DmaBuffer(Protocol):
@@ -42,7 +42,7 @@ class DmaBuffer(Protocol):
 
     Members
     -------
-    address : what the accelerator calls its first byte
+    address : of its first byte, as the accelerator sees it
     size_bytes : of it
     """
 
@@ -57,32 +57,32 @@ class DmaBuffer(Protocol):
         ...
 
     def for_device(self) -> None:
-        """Let the accelerator see what was written."""
+        """Make writes of this processor visible to the accelerator."""
 
     def for_cpu(self) -> None:
-        """Let reads see what the accelerator wrote."""
+        """Make writes of the accelerator visible to reads."""
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release everything."""
 
 
 class MappedLink:
-    """The accelerator behind registers and a buffer; `Device` takes it in place of a `Link`.
+    """The accelerator through its registers and a buffer; `Device` takes it in place of a `Link`.
 
     Parameters
     ----------
-    registers, buffer : where it is; closed with this
-    clock_hz : of the accelerator, for times; cycles are known without it
+    registers, buffer : of the accelerator; closed with this link
+    clock_hz : of the accelerator, to convert cycles to times
     """
 
     def __init__(self, registers: Registers, buffer: DmaBuffer, clock_hz: int) -> None:
         self._registers, self._buffer, self._clock_hz = registers, buffer, clock_hz
         self._cpu_owns = True
-        #: There are no requests that could get lost.
+        #: There are no requests that could be lost.
         self.repeats = 0
 
     def open(self) -> Identity:
-        """Return who the accelerator is; LinkError for a buffer that it cannot use."""
+        """Return the accelerator's identity; LinkError for a buffer that it cannot use."""
         try:
             return Identity(VERSION, self._registers.read(_OFFSETS["fingerprint"]), self._buffer.address,
                             self._buffer.size_bytes, MOST_BYTES, self._clock_hz)
@@ -97,7 +97,8 @@ class MappedLink:
     def write_registers(self, name: str, *values: int) -> None:
         """Write registers from `name` on, one word each; LinkError where a start or stop has no effect.
 
-        A bus may take a write before the accelerator has it: `control`, which reads as 0, is read back until it does.
+        A bus may accept a write before it reaches the accelerator, so `control`, which reads as 0, is read back until
+        it does.
         """
         first = _OFFSETS[name]
         if name == "control":
@@ -131,11 +132,11 @@ class MappedLink:
         self._registers.pause(seconds)
 
     def dram_words(self) -> list[int]:
-        """Say that the memory needs no levelling here: the processor runs on it already."""
+        """Report that the memory needs no levelling: the processor already runs from it."""
         return [0] * len(DRAM_REGISTERS)
 
     def close(self) -> None:
-        """Give registers and buffer back."""
+        """Release registers and buffer."""
         self._registers.close()
         self._buffer.close()
 

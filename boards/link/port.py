@@ -1,4 +1,4 @@
-"""The line to a board: bytes out and in, over a serial port or what a test takes for one."""
+"""The line to a board: bytes out and in, over a serial port or a substitute in a test."""
 
 import contextlib
 import errno
@@ -30,14 +30,14 @@ class Port(Protocol):
         """Send all of `data`."""
 
     def read(self, wait_seconds: float) -> bytes:
-        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+        """Return the bytes that have come, else wait for at least one; return none after the time."""
         ...
 
 
 class SerialPort:
-    """A serial port, or whatever pyserial takes for one; LinkError if it cannot be opened or goes away.
+    """A serial port or a URL of pyserial; LinkError if it cannot be opened or disappears.
 
-    Of a device of this machine it is the only user: two that talk at once would get each other's answers.
+    A local device is opened exclusively: two programs that talk at once would get each other's answers.
     """
 
     def __init__(self, name: str, baud: int) -> None:
@@ -50,12 +50,12 @@ class SerialPort:
                 raise LinkError(f"port {name} is in use by another program; end that first") from None
             raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "
                             "those that there are") from None
-        # USB adapters else keep what they got for up to 16 ms; not every port and system can be told so.
+        # USB adapters otherwise keep received bytes for up to 16 ms; not every port and system has this option.
         with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
             self._serial.set_low_latency_mode(True)
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         self._serial.close()
 
     def write(self, data: bytes) -> None:
@@ -66,7 +66,7 @@ class SerialPort:
             raise LinkError(f"port {self.name} failed: {_reason(error)}") from None
 
     def read(self, wait_seconds: float) -> bytes:
-        """Return what has come, or wait for at least one byte, or return nothing after the time."""
+        """Return the bytes that have come, else wait for at least one; return none after the time."""
         try:
             waiting = self._serial.in_waiting
             self._serial.timeout = 0 if waiting else wait_seconds
@@ -77,7 +77,7 @@ class SerialPort:
 
 def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
-    # pyserial puts what the system says of a file or another device into its own words.
+    # pyserial wraps the system's message about a file or another device in its own words.
     if error.__context__ is not None and errno.ENOTTY in error.__context__.args:
         return "it is no serial port"
     return os.strerror(number) if number else str(error)

@@ -26,11 +26,11 @@ class PynqRegisters:
         self._mmio.write(offset, value)
 
     def pause(self, seconds: float) -> None:
-        """Wait for this time: PYNQ knows interrupts by the name of a pin, which nobody says here."""
+        """Wait for this time: PYNQ identifies interrupts by the name of a pin, which is not known here."""
         time.sleep(seconds)
 
     def close(self) -> None:
-        """Do nothing: PYNQ keeps its map."""
+        """Do nothing: PYNQ keeps its mapping."""
 
 
 class PynqBuffer:
@@ -49,20 +49,20 @@ class PynqBuffer:
         return bytes(self._array[offset:offset + size_bytes])
 
     def for_device(self) -> None:
-        """Write back what the caches have."""
+        """Write the caches back to memory."""
         self._array.flush()
 
     def for_cpu(self) -> None:
-        """Drop what the caches have."""
+        """Invalidate the caches."""
         self._array.invalidate()
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._array.freebuffer()
 
 
 def open_pynq(address: int, memory_bytes: int, clock_hz: int) -> MappedLink:
-    """Return the accelerator with its registers at a physical address, and memory that PYNQ allocates for it.
+    """Return the accelerator with its registers at a physical address, and a buffer that PYNQ allocates for it.
 
     `address` is `overlay.ip_dict[NAME]["phys_addr"]`. MissingToolError where PYNQ is not installed.
     """

@@ -1,4 +1,4 @@
-"""Write the page of the link: `python -m tq_hw.boards.link.reference > docs/reference/link.md`.
+"""Write the reference page of the link: `python -m tq_hw.boards.link.reference > docs/reference/link.md`.
 
 Everything on the page comes from boards/link/protocol.py.
 """

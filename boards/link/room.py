@@ -1,4 +1,4 @@
-"""What programs take of a board's memory."""
+"""The space of programs in a board's memory."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ _ALIGN = 256
 
 
 def memory_bytes(programs: Iterable[Program]) -> int:
-    """Return what programs take together of a board's memory."""
+    """Return the total space of programs in a board's memory."""
     return sum(aligned(program.region_bytes(region)) for program in programs for region in range(3))
 
 
@@ -29,5 +29,5 @@ def check_program(program: Program, fingerprint: int, most_bytes: int) -> None:
 
 
 def aligned(size_bytes: int) -> int:
-    """Return a region's size as it is laid out."""
+    """Return a region's size rounded up to its alignment."""
     return ceil_div(size_bytes, _ALIGN) * _ALIGN

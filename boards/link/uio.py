@@ -15,20 +15,20 @@ from tq_hw.isa.control import WINDOW_BYTES
 
 __all__ = ["UdmaBuffer", "UioInterrupt", "UioRegisters", "open_uio"]
 
-#: Where Linux says how large a u-dma-buf is; older versions of the module have the second name.
+#: Where Linux reports the size of a u-dma-buf; older versions of the module use the second name.
 _SYSFS = Path("/sys/class")
 _CLASSES = ("u-dma-buf", "udmabuf")
-#: A wait for an interrupt is over after this time, too: then `status` is looked at, come what may.
+#: A wait for an interrupt also ends after this time; `status` is then read in any case.
 _MOST_SECONDS = 0.1
 _ON = struct.pack("=I", 1)
-#: What a UIO device says that has no interrupt, or none that it can turn on.
+#: Errors of a UIO device without an interrupt, or with one that it cannot enable.
 _NO_INTERRUPT = (errno.EIO, errno.ENOSYS)
 
 
 def _mapped(path: str, size_bytes: int, what: str) -> tuple[mmap.mmap, int]:
-    """Return the map of a device and its handle, which is open."""
+    """Return the mapping of a device and its open file descriptor."""
     try:
-        # Linux never caches the map of a UIO device.
+        # Linux never caches the mapping of a UIO device.
         handle = os.open(path, os.O_RDWR)
         try:
             return mmap.mmap(handle, size_bytes), handle
@@ -41,18 +41,18 @@ def _mapped(path: str, size_bytes: int, what: str) -> tuple[mmap.mmap, int]:
 
 
 class UioInterrupt:
-    """The interrupt of a UIO device: a level, which its driver turns off when it comes, and on when it is told to.
+    """The interrupt of a UIO device. It is a level: the driver disables it when it comes, and enables it on request.
 
-    handle : of the device, open for reading and writing; closed with this
+    handle : of the device, open for reading and writing; closed with this object
     """
 
     def __init__(self, handle: int) -> None:
         self._handle = handle
-        #: False once the device has said that it has none; a plain file has none, either.
+        #: False once the device has reported that it has none; a plain file has none either.
         self.there = stat.S_ISCHR(os.fstat(handle).st_mode)
 
     def wait(self, seconds: float) -> None:
-        """Wait for the interrupt, or where there is none, for this time; LinkError where the device fails."""
+        """Wait for the interrupt, or for this time if there is none; LinkError when the device fails."""
         if self.there:
             try:
                 os.write(self._handle, _ON)
@@ -66,16 +66,16 @@ class UioInterrupt:
             os.read(self._handle, len(_ON))
 
     def close(self) -> None:
-        """Give the handle back."""
+        """Close the file descriptor."""
         os.close(self._handle)
 
 
 class UioRegisters:
-    """The first map of a UIO device, and its interrupt; LinkError when it cannot be mapped."""
+    """The first mapping of a UIO device, and its interrupt; LinkError when it cannot be mapped."""
 
     def __init__(self, path: str) -> None:
         self._map, handle = _mapped(path, WINDOW_BYTES, "UIO device")
-        # Of a view of words, an item is read and written at once.
+        # A memoryview of words accesses each word as a whole.
         self._words = memoryview(self._map).cast("I")
         self.interrupt = UioInterrupt(handle)
 
@@ -88,20 +88,20 @@ class UioRegisters:
         self._words[offset // 4] = value
 
     def pause(self, seconds: float) -> None:
-        """Wait for the interrupt, or where there is none, for this time."""
+        """Wait for the interrupt, or for this time if there is none."""
         self.interrupt.wait(seconds)
 
     def close(self) -> None:
-        """Give the map back."""
+        """Release the mapping."""
         self._words.release()
         self._map.close()
         self.interrupt.close()
 
 
 class UdmaBuffer:
-    """A buffer of the kernel module u-dma-buf, cached; the module's files keep caches and memory in step.
+    """A cached buffer of the kernel module u-dma-buf, whose files control cache maintenance.
 
-    LinkError when it is not there.
+    LinkError when it does not exist.
     """
 
     def __init__(self, path: str) -> None:
@@ -115,10 +115,10 @@ class UdmaBuffer:
         self.address, self.size_bytes = self._number("phys_addr"), self._number("size")
         self._map, handle = _mapped(path, self.size_bytes, "buffer")
         os.close(handle)
-        # Another program may have asked for a part of the buffer, or for one direction.
+        # Another program may have set a part of the buffer, or one direction.
         self._say("sync_offset", 0)
         self._say("sync_direction", 0)
-        #: Bytes from the begin of the buffer that this program has touched; no cache has changes of others.
+        #: Bytes from the start of the buffer that this program has touched. No cache has dirty lines of the rest.
         self._touched = 0
 
     def write(self, offset: int, data: bytes) -> None:
@@ -129,21 +129,21 @@ class UdmaBuffer:
     def read(self, offset: int, size_bytes: int) -> bytes:
         """Return bytes."""
         if offset + size_bytes > self._touched:
-            # The call before did not reach so far.
+            # The previous call did not cover these bytes.
             self._touch(offset + size_bytes)
             self.for_cpu()
         return self._map[offset:offset + size_bytes]
 
     def for_device(self) -> None:
-        """Write back what the caches have."""
+        """Write the caches back to memory."""
         self._say("sync_for_device", 1)
 
     def for_cpu(self) -> None:
-        """Drop what the caches have."""
+        """Invalidate the caches."""
         self._say("sync_for_cpu", 1)
 
     def close(self) -> None:
-        """Give the map back."""
+        """Release the mapping."""
         self._map.close()
 
     def _touch(self, end: int) -> None:
@@ -167,9 +167,9 @@ class UdmaBuffer:
 
 
 def open_uio(uio: str, buffer: str, clock_hz: int) -> MappedLink:
-    """Return the accelerator at a UIO device, `/dev/uio0`, with a u-dma-buf, `/dev/udmabuf0`.
+    """Return the accelerator at a UIO device, such as `/dev/uio0`, with a u-dma-buf, such as `/dev/udmabuf0`.
 
-    LinkError for what is not there.
+    LinkError if one of them does not exist.
     """
     registers = UioRegisters(uio)
     try:
