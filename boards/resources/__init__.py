@@ -1,1 +1,1 @@
-"""What a configuration takes of an FPGA: memories and multipliers by rule, LUTs from recorded syntheses by unit."""
+"""FPGA resources of a configuration: memories and multipliers by rule, LUTs from recorded syntheses by unit."""

@@ -1,4 +1,4 @@
-"""A machine on a board: what clocks, link and memory add to it, and whether all of it fits."""
+"""Resources of a machine on a board, with clocks, link and memory, and whether all of it fits."""
 
 from collections.abc import Mapping
 
@@ -10,12 +10,12 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["BOARD_UNIT", "LIMITED", "board_resources", "recorded_memories", "shortages", "taken"]
 
-#: The unit that is everything on a board but the machine.
+#: The name for everything on a board except the machine.
 BOARD_UNIT = "board"
-#: What a device has a number of.
+#: Resources of which a device has a limited number.
 LIMITED = ("luts", "flip_flops", "multipliers", "block_rams")
-#: LUTs that a carry cell and a small RAM stand in; for a 7 series LUTs are counted with them. nextpnr-ecp5 begins and
-#: ends chains of carries in cells of their own: of five boards of 24,684 to 42,777 LUTs these are off by 63 at most.
+#: LUT sites that a carry cell and a small RAM occupy; LUT counts of a 7 series include them. nextpnr-ecp5 spends extra
+#: cells at the ends of carry chains: five boards of 24,684 to 42,777 LUTs are off by at most 63 LUTs.
 _STAND_IN = {"ecp5": (2.4, 6.5), "gowin": (1, 4)}
 
 
@@ -35,10 +35,10 @@ def _record(board: Board, memory: Memory) -> BoardRecord:
 
 
 def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
-    """Return what a configuration takes on a board with a memory, with the rest of the board.
+    """Return the resources of a configuration on a board with a memory, including the rest of the board.
 
-    The rest is what the board took when it was synthesized whole, less the estimate of its machine. Raises
-    UnsupportedError where that was never done.
+    The rest is the recorded synthesis of the whole board, less the estimate of the machine in it. Raises
+    UnsupportedError if there is no such record.
     """
     record = _record(board, memory)
     machine = estimate_resources(config, FAMILIES[board.toolchain])
@@ -48,7 +48,7 @@ def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
 
 
 def taken(resources: Resources) -> Mapping[str, float]:
-    """Return the totals of what a device has a number of, LUTs with those that carries and small RAMs stand in."""
+    """Return the totals of the limited resources; LUTs include the sites of carries and small RAMs."""
     totals = {kind: resources.total(kind) for kind in LIMITED}
     carry, small_ram = _STAND_IN.get(resources.family, (0, 0))
     totals["luts"] += round(carry * resources.total("carries") + small_ram * resources.total("small_rams"))
@@ -56,6 +56,6 @@ def taken(resources: Resources) -> Mapping[str, float]:
 
 
 def shortages(board: Board, resources: Resources) -> list[str]:
-    """Return what the device has too little of, as a person reads it."""
+    """Return the resources that exceed the device, as text."""
     return [f"{kind.replace('_', ' ')}: {count:,.10g} of {getattr(board.device, kind):,}"
             for kind, count in taken(resources).items() if count > getattr(board.device, kind)]

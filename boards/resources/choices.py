@@ -1,4 +1,4 @@
-"""Between how many bytes synthesis has to choose, counted from where bytes lie in words."""
+"""Widths of the multiplexers that select bytes of words, counted from the positions at which the bytes can lie."""
 
 from functools import cache
 
@@ -6,18 +6,19 @@ from tq_hw.isa.config import Config
 
 __all__ = ["lane_choices", "parameter_choices", "rotated_bytes"]
 
-#: Bytes of an element by the vector unit's types: int8, int16, int32, uint8 (hdl/vector/beats.py).
+#: Element sizes of the vector unit's types: int8, int16, int32, uint8 (hdl/vector/beats.py).
 _ELEMENT_BYTES = (1, 2, 4, 1)
-#: Types of results: those of an element but for uint8.
+#: Types of results: the element types except uint8.
 _RESULTS = 3
-#: Words of a slot that the array reads together; bits of a parameter of a channel, with its bytes in memory.
+#: Words that the array reads per slot; for each kind of parameter, its bits and its bytes in memory.
 _FEEDS, _PARAMETERS = 3, ((32, 4), (32, 4), (6, 1))
 
 
 def rotated_bytes(config: Config) -> int:
-    """Return the bytes of all stages of the array's rotators that have a part in a byte that is used.
+    """Return the total of the bytes, over all stages of the array's rotators, that contribute to a byte in use.
 
-    Rows use as many bytes of each feed as there are, columns of those of the depthwise groups (hdl/array/feeds.py).
+    From each feed, the rows use one byte per row, and the columns use bytes for the depthwise groups
+    (hdl/array/feeds.py).
     """
     used = [max(config.rows, config.cols if feed < config.groups else 0) for feed in range(_FEEDS)]
     return sum(_rotator(config.word_bytes, min(count, config.word_bytes)) for count in used)
@@ -34,7 +35,7 @@ def _rotator(word: int, used: int) -> int:
 
 
 def lane_choices(config: Config) -> int:
-    """Return the bytes that lanes choose from for their two operands, and words for their bytes, less one for each."""
+    """Return the inputs, less one each, of the multiplexers for the lanes' operands and the bytes of their results."""
     lanes, positions = config.requantize_lanes, config.beats_per_word
     return _lane_choices(config.word_bytes, lanes, positions)
 
@@ -48,7 +49,7 @@ def _lane_choices(word: int, lanes: int, positions: int) -> int:
         for part in range(4):
             used = {first + part for some, size in zip(firsts, _ELEMENT_BYTES, strict=True) if part < size
                     for first in some}
-            # Above an element's own bytes is its sign.
+            # The bytes above an element are its sign extension.
             operands += len(used) - 1 + any(part >= size for size in _ELEMENT_BYTES)
         for kind in range(_RESULTS):
             for first in firsts[kind]:
@@ -58,7 +59,7 @@ def _lane_choices(word: int, lanes: int, positions: int) -> int:
 
 
 def parameter_choices(config: Config) -> float:
-    """Return the bytes of words that lanes choose from for their parameters, less one for each."""
+    """Return the inputs, less one each, of the multiplexers for parameters, in bytes."""
     found = 0.0
     for bits, size in _PARAMETERS:
         firsts: dict[int, set[int]] = {}

@@ -1,4 +1,4 @@
-"""Clocks after placing and routing, of the hardware as it is: few were measured, and the estimate says how few."""
+"""Clocks after place and route of the current hardware. Few were measured, and the estimate says how few."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ __all__ = ["CLOCKS", "Clock", "ClockRange", "clock_range"]
 
 @dataclass(frozen=True)
 class Clock:
-    """The clock that a configuration reached; `what` was routed, on which part, by which tool; as whole `board`."""
+    """The clock that a configuration reached; `what`: the routed design, part and tool; `board`: the whole board."""
 
     family: str
     config: Config
@@ -27,7 +27,7 @@ _ULX3S = "with host link and SDRAM controller, on an LFE5U-85F of speed grade 6,
 _ECPIX5 = "with host link and DDR3 controller, on an LFE5UM5G-85F of speed grade 8, by nextpnr, seed 1"
 _ICESUGAR = ("with host link and SDRAM controller, on an LFE5U-25F of speed grade 6, asked for 37.5 MHz, by nextpnr, "
              "seed 7")
-#: Of a configuration the slower part first, of a part the better route.
+#: By configuration, the slower part first; for each part its best route.
 CLOCKS = (
     Clock("ecp5", ULX3S.config, 100.5, _ULX3S + "seed 1", ULX3S.name),
     Clock("ecp5", PRESETS["n9x8"], 135.6, _ECPIX5, "ecpix5_85f"),
@@ -39,12 +39,12 @@ CLOCKS = (
 
 @dataclass(frozen=True)
 class ClockRange:
-    """What routes of a family reached.
+    """Clocks of the routes of a family.
 
     Members
     -------
     low_mhz, high_mhz : the slowest and the fastest
-    routes : those of the configuration itself where there are some, else all of the family
+    routes : those of the configuration itself if there are any, else all of the family
     same : whether they are of the configuration itself
     """
 
@@ -55,7 +55,7 @@ class ClockRange:
 
     @property
     def text(self) -> str:
-        """What it says, as a person reads it."""
+        """The range as a sentence for users."""
         names = _listed(route.config.name for route in self.routes)
         clocks = (f"clock {self.low_mhz:g} MHz in one route" if len(self.routes) == 1 else
                   f"clock {self.low_mhz:g} to {self.high_mhz:g} MHz in {len(self.routes)} routes")
@@ -68,9 +68,9 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def clock_range(config: Config, family: str, board: str = "") -> ClockRange | None:
-    """Return what is known of the clock that a configuration reaches; None where the family was never routed.
+    """Return the known clocks for a configuration; None if the family was never routed.
 
-    Parts of a family differ in speed: where there are routes for `board`, the others do not count.
+    Parts of a family differ in speed: if there are routes for `board`, only these count.
     """
     known = [clock for clock in CLOCKS if (clock.family, clock.config.design) == (family, config.design)]
     known = [clock for clock in known if clock.board == board] or known

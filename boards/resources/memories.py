@@ -1,7 +1,7 @@
-"""Multipliers and block RAM of each unit: what Yosys makes of the memories and products that the units have.
+"""Multipliers and block RAM of each unit: the cells that Yosys makes from its memories and products.
 
-All families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide; a 7 series has them in pairs, which
-count one. Most shallow memories become LUTs: see _LUT_DEPTH.
+All families have block RAM of 18 Kbit, which is 36, 18, 9, 4, 2 or 1 bits wide. In a 7 series two of them make up one
+block RAM, which counts as one. Most shallow memories become LUTs: see _LUT_DEPTH.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,29 +13,30 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = ["block_rams", "lut_memory_bits", "multipliers"]
 
-#: Words by width in bits of one block RAM, and what it counts.
+#: Shapes of a block RAM (width in bits, words), and its count.
 _SHAPES = ((36, 512), (18, 1024), (9, 2048), (4, 4096), (2, 8192), (1, 16384))
 _COUNTS = {"ecp5": 1.0, "gowin": 1.0, "xc7": 0.5}
-#: Words of the deepest memory that is made from LUTs.
+#: Deepest memory that becomes LUTs, in words.
 _LUT_DEPTH = {"ecp5": 32, "gowin": 32, "xc7": 64}
-#: What a product of 8 x 8 bits takes of a multiplier of 18 x 18, or 25 x 18.
+#: Multipliers of 18 x 18, or 25 x 18, for a product of 8 x 8 bits.
 _PRODUCT = {"ecp5": 1, "gowin": 0.5, "xc7": 1}
-#: Of a lane of the vector unit, and of an activation lane: one takes two, because a constant has more than 18 bits.
+#: Multipliers of a vector lane and of an activation lane; the latter has one constant of more than 18 bits, which takes
+#: 2.
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
-#: Multipliers of 18 x 18 bits, or 25 x 18, that 25 x 8 take.
+#: Multipliers of 18 x 18, or 25 x 18, for a product of 25 x 8 bits.
 _PACKED_MULTIPLIERS = {"ecp5": 2, "gowin": 1.5, "xc7": 1}
-#: Beats that the store unit's queue holds, and bits of one that are not data: a strobe per byte, the end of a burst.
+#: Beats in the store unit's queue. A beat has a strobe per byte and an end-of-burst bit in addition to its data.
 _STORE_BEATS = 512
-#: Commands that fetch holds, a queue for each unit that works.
+#: Command queues of the fetch unit, one for each of the four working units.
 _COMMAND_QUEUES = 4
-#: The table of an activation lane.
+#: The exponential table of an activation lane.
 _EXPONENT_BITS, _EXPONENT_WORDS = 15, 1024
 
 
 class _Memory(NamedTuple):
-    """Memories of one shape: bits of a word, words, how many there are, one per read port.
+    """Memories of one shape: bits of a word, words, and the number of copies, one per read port.
 
-    `by_bytes`: bytes are written alone; `shallow`: block RAM however few words there are.
+    `by_bytes`: it has byte write enables; `shallow`: it is block RAM whatever its depth.
     """
 
     unit: str
@@ -47,7 +48,7 @@ class _Memory(NamedTuple):
 
 
 def multipliers(config: Config, family: str) -> Mapping[str, float]:
-    """Return multipliers by unit, half of one for a product in a half; what is not named has none."""
+    """Return multipliers by unit, 0.5 for a product in half of one; units that are not listed have none."""
     cells = (ceil_div(config.rows, 2) * _PACKED_MULTIPLIERS[family] if config.dsp_packing
              else config.rows * _PRODUCT[family])
     return {"array": cells * config.cols,
@@ -69,21 +70,21 @@ def _memories(config: Config) -> Iterator[_Memory]:
 
 
 def acc_depth(config: Config) -> int:
-    """Words of one of the two accumulator memories."""
+    """Return the words of one of the two accumulator memories."""
     return config.acc_words * config.acc_buffers // 2
 
 
 def lut_memory_bits(config: Config, family: str) -> int:
-    """Return the bits of the accumulators where they are made from LUTs, else 0."""
+    """Return the bits of the accumulators if they are made from LUTs, else 0."""
     return 2 * 32 * config.cols * acc_depth(config) if acc_depth(config) <= _LUT_DEPTH[family] else 0
 
 
 def block_rams(config: Config, family: str) -> Mapping[str, float]:
-    """Return block RAMs by unit, 18 Kbit each in an ECP5 and 36 in a 7 series; what is not named has none."""
+    """Return block RAMs by unit, of 18 Kbit in an ECP5 and 36 in a 7 series; units that are not listed have none."""
     found: dict[str, float] = {}
     for memory in _memories(config):
         if memory.shallow or memory.words > _LUT_DEPTH[family]:
-            # A byte that is written alone has no use for the ninth bit.
+            # A byte write enable leaves the ninth bit unused.
             least = min(ceil_div(memory.bits, bits // 9 * 8 if memory.by_bytes and bits >= 9 else bits)
                         * ceil_div(memory.words, words) for bits, words in _SHAPES)
             found[memory.unit] = found.get(memory.unit, 0) + memory.copies * least * _COUNTS[family]

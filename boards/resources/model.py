@@ -1,8 +1,10 @@
-"""What a configuration takes of an FPGA, estimated in milliseconds.
+"""Estimate the FPGA resources of a configuration, in milliseconds.
 
 Multipliers and block RAM follow from rules (memories.py). LUTs, carries, flip-flops and small RAMs of each unit are
-sums of a few sizes of the configuration, with factors that fit the recorded syntheses best in parts of their counts.
-How far that is off is told by machines that are kept out of the fit, and by leaving each of the others out.
+linear functions of a few sizes of the configuration. Their factors are fitted to the recorded syntheses with the least
+relative error.
+
+The error of an estimate is measured on machines that are kept out of the fit, and by leaving out each of the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,16 +26,16 @@ __all__ = ["FITTED", "Resources", "Spread", "errors_of", "estimate_resources", "
 
 #: Kinds of cells that are fitted; multipliers and block RAM are exact.
 FITTED = ("luts", "carries", "flip_flops", "small_rams")
-#: Families whose units grow as those of another one, of LUTs with four inputs too, of which more was recorded.
+#: Families with few records, and the family, also with LUTs of four inputs, whose factors are scaled for them.
 _LIKE = {"gowin": "ecp5"}
-#: Machines that are recorded, at least, where a family is offered.
+#: Least number of recorded machines for a family to be offered.
 _LEAST = 3
 Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Resources:
-    """Cells by unit and kind, estimated."""
+    """Estimated cells by unit and kind."""
 
     family: str
     units: Mapping[str, Mapping[str, float]]
@@ -45,9 +47,9 @@ class Resources:
 
 @dataclass(frozen=True)
 class Spread:
-    """How far the totals of recorded machines are off that are not in the fit, in parts of their counts.
+    """Relative errors of estimated totals, for recorded machines outside the fit.
 
-    `machines` were left out one at a time, or, `held` of them, all and always.
+    `machines` counts them. `held` of them are never part of the fit; each of the others was left out in turn.
     """
 
     machines: int
@@ -63,14 +65,14 @@ def families_of(config: Config) -> tuple[str, ...]:
 
 
 def _whole(family: str, design: str) -> tuple[Machine, ...]:
-    """Return the recorded machines of a design of which every unit was synthesized."""
+    """Return the recorded machines of a design with every unit synthesized."""
     same = [machine for machine in machines(family) if machine.config.design == design]
     most = max((len(machine.units) for machine in same), default=0)
     return tuple(machine for machine in same if len(machine.units) == most)
 
 
 def _complete(family: str, design: str) -> tuple[Machine, ...]:
-    """Return the machines that are fitted."""
+    """Return the machines of the fit."""
     return tuple(machine for machine in _whole(family, design) if not machine.held)
 
 
@@ -80,10 +82,10 @@ def held(family: str, design: str) -> tuple[Machine, ...]:
 
 
 def _fit(rows: Array, counts: Array) -> Array:
-    """Return factors, none of which is negative, that fit best in parts of the counts.
+    """Return non-negative factors with the least relative error.
 
-    What would need a negative factor is taken out, the most negative first. Of sizes that the rows do not tell apart
-    each gets a share.
+    Sizes whose factor would be negative are removed, the most negative first. Sizes that the rows do not distinguish
+    share a factor.
     """
     weights = 1 / np.maximum(counts, 1)
     scales = np.maximum(rows.max(axis=0), 1)
@@ -105,7 +107,7 @@ Factors = Mapping[str, Mapping[str, Array]]
 
 
 def _shared(rows: Array, counts: Array, like: Array) -> Array:
-    """Return the factors of another family times what the counts are of its estimates, on average."""
+    """Return the factors of another family, scaled by the mean ratio of counts to their estimates."""
     estimates = rows @ like
     shares = counts[estimates > 0] / estimates[estimates > 0]
     factors_of: Array = like * (shares.mean() if len(shares) else 0.0)
@@ -142,7 +144,7 @@ def _estimate(config: Config, family: str, factors: Factors) -> dict[str, dict[s
 
 
 def estimate_resources(config: Config, family: str) -> Resources:
-    """Return what a configuration takes; UnsupportedError where no machine of its design was recorded."""
+    """Return the resources of a configuration; UnsupportedError if no machine of its design was recorded."""
     if family not in families_of(config):
         raise UnsupportedError(
             f"configuration {config.name!r}: the {config.design} design was never synthesized for {family}; it was for "
@@ -157,10 +159,10 @@ def estimate_resources(config: Config, family: str) -> Resources:
 
 
 def _serial(config: Config, family: str) -> Mapping[str, Mapping[str, float]]:
-    """Return a serial machine's cells: its own where it was recorded, else of each kind the median of the recorded.
+    """Return a serial machine's cells: its own if recorded, else the median of the recorded machines by kind.
 
-    Its memories and its engine have one size; Yosys maps the same logic to more or fewer LUTs, of Gowin's to 2,531,
-    2,712 and 2,997, as the constants are that a scratchpad's size gives.
+    All serial machines have the same memories and engine. Constants that depend on the scratchpad's size make Yosys map
+    the same logic to different numbers of LUTs: 2,531, 2,712 and 2,997 for Gowin.
     """
     known = _complete(family, "serial")
     same = [machine for machine in known if machine.config.same_machine(config)] or known
@@ -169,7 +171,7 @@ def _serial(config: Config, family: str) -> Mapping[str, Mapping[str, float]]:
 
 
 def errors_of(machine: Machine, family: str, known: Sequence[Machine]) -> Mapping[str, float]:
-    """Return by kind how far the total of a machine is off in a fit of others, in parts of its count."""
+    """Return the relative error of a machine's totals by kind, as estimated from a fit of `known` machines."""
     units = _estimate(machine.config, family, _factors(family, known))
     real = {kind: max(1, sum(cells.get(kind, 0) for cells in machine.units.values())) for kind in FITTED}
     return {kind: sum(cells[kind] for cells in units.values()) / real[kind] - 1 for kind in FITTED}
@@ -177,9 +179,9 @@ def errors_of(machine: Machine, family: str, known: Sequence[Machine]) -> Mappin
 
 @cache
 def spread(family: str, design: str) -> Mapping[str, Spread]:
-    """Return by kind how far totals are off for machines that are not in the fit.
+    """Return the errors of totals by kind, for machines outside the fit.
 
-    Of the serial design nothing is fitted, and nothing returned.
+    The serial design has no fit, so its result is empty.
     """
     known = _complete(family, design)
     if design == "serial":

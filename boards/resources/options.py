@@ -1,6 +1,6 @@
-"""What options of a configuration that are no sizes add to units: cells for two products, a decoder of weights.
+"""Cells that a unit gains or loses by options of a configuration that are not sizes.
 
-Or take from them: counters, choices of bytes, small RAMs.
+Examples are a decoder for weights, cells for two products, fewer counters or small RAMs.
 """
 
 from collections.abc import Mapping
@@ -14,64 +14,65 @@ from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["added_by_options"]
 
-#: What a cell for two products takes more than two cells for one, of grids that were synthesized both ways (16 x 8 for
-#: a 7 series, 4 x 4 for the others). Flip-flops of a 7 series are in its multipliers, but for a few.
+#: Additional cells of an array cell for two products, compared with two cells for one product, in grids synthesized
+#: both ways (16 x 8 for a 7 series, 4 x 4 for the others). A 7 series has most of the flip-flops in its multipliers.
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
                 "ecp5": {"luts": 29.9, "carries": 26.3},
                 "gowin": {"luts": 25.9, "carries": 50.8}}
-#: Flip-flops that a packed grid has more than a plain one where multipliers have none: for all of it, a cell less two
-#: sums of 18 bits, a column (sums that are taken apart, weights and bytes that wait); less for the square of the rows,
-#: since bytes wait half as long. Of six grids from 4 x 4 to 18 x 2, elaborated both ways; off by 6 % at most.
+#: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, to be reduced by
+#: the bits of two sums beyond 18; per column (sums to split, weights and bytes that wait); per square of the rows
+#: (negative, since bytes wait half as long). From six grids of 4 x 4 to 18 x 2, elaborated both ways; off by at most 6
+#: %.
 _PACKED_GRID, _PACKED_SUM_BITS = (309.4, 52.7, 119.2, -0.828), 18
-#: What the decoder of compressed weights adds to the load unit, by columns, of load units that were synthesized both
-#: ways. It grows in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): between two
-#: machines of one step a straight line, from there to the next step the nearest. Less at 20 columns: the load unit
-#: without a decoder takes much more for words of 32 bytes than for those of 16.
+#: Cells that the decoder of compressed weights adds to the load unit, by columns, from load units synthesized both
+#: ways. They grow in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): interpolated
+#: between two machines of one step, the nearest machine outside of them. Fewer LUTs at 20 columns: even without a
+#: decoder, a load unit for words of 32 bytes takes many more than one for 16.
 _DECODER: dict[str, dict[str, dict[int, float]]] = {
     "xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
             "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
     "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 935}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
              "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
-#: A GW2A's as an ECP5's: shares of a 4 x 4 machine.
+#: For a GW2A, the ECP5's counts times the ratio of both for a 4 x 4 machine.
 _DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
     ("luts", 1.031), ("carries", 2.82), ("flip_flops", 1.003), ("small_rams", 1.0))}
 
-#: What a cell of a depthwise group has less where bytes are added and not chosen, of arrays of 9 x 8, synthesized both
-#: ways. An ECP5 and a GW2A make the adder of LUTs.
+#: Cells saved by each cell of a depthwise group when the multiplier adds bytes instead of a multiplexer choosing one,
+#: from arrays of 9 x 8 synthesized both ways. ECP5 and GW2A make the adder of LUTs, hence more carries.
 _PREADDER = {"xc7": {"luts": 8.0}, "ecp5": {"luts": 7.875, "carries": -5.0},
              "gowin": {"luts": 7.875, "carries": -9.0}}
-#: What the control of the vector unit has less with micro-operations in block RAM, by their number, synthesized both
-#: ways.
+#: Cells that the vector unit's control saves with micro-operations in block RAM, by their number, from machines
+#: synthesized both ways.
 _BLOCK_UOPS = {"xc7": {64: {"luts": 135, "flip_flops": 85, "small_rams": 34},
                        32: {"luts": 79, "flip_flops": 85, "small_rams": 20}},
                "ecp5": {64: {"luts": 287, "flip_flops": 93, "small_rams": 104},
                         32: {"luts": 93, "flip_flops": 93, "small_rams": 52}}}
 _BLOCK_UOPS["gowin"] = _BLOCK_UOPS["ecp5"]
-#: What the registers of a machine with few counters have less, of 9 x 8 with 4 lanes, synthesized both ways.
+#: Cells that the registers save with few counters, from machines of 9 x 8 with 4 lanes synthesized both ways.
 _COUNTERS = {"ecp5": {"luts": 393, "carries": 272, "flip_flops": 614},
              "xc7": {"luts": 312, "carries": 136, "flip_flops": 631},
              "gowin": {"luts": 431, "carries": 544, "flip_flops": 631}}
 
 
 def _decoder(config: Config, counts: Mapping[int, float]) -> float:
-    """Return what the decoder of compressed weights adds, from machines by their columns."""
+    """Return the cells that the decoder of compressed weights adds, from recorded counts by columns."""
     view = view_bytes(config.cols)
     same = {cols: count for cols, count in counts.items() if view_bytes(cols) == view}
-    if not same:  # of another step: as much for each byte that it sees
+    if not same:  # none in this step: scale by the bytes that the decoder sees
         nearest = min(counts, key=lambda cols: abs(view_bytes(cols) - view))
         return counts[nearest] * (view / view_bytes(nearest) if len(counts) > 1 else 1)
     return float(np.interp(config.cols, sorted(same), [same[cols] for cols in sorted(same)]))
 
 
 def _packed_flip_flops(config: Config, cells: int) -> float:
-    """Return what a packed grid has more than a plain one, where multipliers have no flip-flops."""
+    """Return the additional flip-flops of a packed grid where multipliers have none."""
     whole, cell, column, square = _PACKED_GRID
     bits = config.partial_sum_bits - _PACKED_SUM_BITS
     return whole + (cell - 2 * bits) * cells + column * config.cols + square * config.rows ** 2
 
 
 def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], float]:
-    """Return what options add that are no sizes, by unit and kind; UnsupportedError where nobody knows."""
+    """Return the cells added by options that are not sizes, by unit and kind; UnsupportedError if never recorded."""
     found: dict[tuple[str, str], float] = {}
     for key, what, known in (("dsp_packing", "two products in a multiplier", _PACKED_CELL),
                              ("dsp_preadders", "a multiplier that adds", _PREADDER),

@@ -1,4 +1,4 @@
-"""Recorded syntheses by unit: record.json, which benches/area.py makes and extends."""
+"""Recorded syntheses by unit: record.json, which benches/area.py writes and extends."""
 
 import json
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from tq_hw.isa.config import Config
 
 __all__ = ["KINDS", "BoardRecord", "Machine", "boards", "families", "machines"]
 
-#: What is counted, by the names of `tq-hw build`.
+#: Kinds of cells, by the names of `tq-hw build`.
 KINDS = ("luts", "carries", "flip_flops", "small_rams", "multipliers", "block_rams")
 
 Cells = Mapping[str, float]
@@ -19,7 +19,7 @@ Cells = Mapping[str, float]
 
 @dataclass(frozen=True)
 class Machine:
-    """One configuration as it was synthesized: cells by unit; `held`: kept out of the fit."""
+    """A synthesized configuration: cells by unit; `held`: kept out of the fit."""
 
     config: Config
     units: Mapping[str, Cells]
@@ -28,7 +28,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class BoardRecord:
-    """A whole board as it was synthesized, with the memory of that name."""
+    """A synthesized whole board, with the memory of that name."""
 
     board: str
     memory: str
@@ -44,13 +44,13 @@ def _record() -> Mapping[str, Any]:
 
 
 def families() -> tuple[str, ...]:
-    """Return the families that there are records of."""
+    """Return the families with records."""
     return tuple(name for name in _record() if name != "boards")
 
 
 @cache
 def machines(family: str) -> tuple[Machine, ...]:
-    """Return what was synthesized for a family."""
+    """Return the synthesized machines of a family."""
     values = _record()[family]
     return tuple(Machine(Config.from_mapping(row["config"], f"record {number}"),
                          {unit: values["cells"][source] for unit, source in row["units"].items()},
@@ -60,6 +60,6 @@ def machines(family: str) -> tuple[Machine, ...]:
 
 @cache
 def boards() -> tuple[BoardRecord, ...]:
-    """Return the boards that were synthesized whole."""
+    """Return the boards that were synthesized as a whole."""
     return tuple(BoardRecord(row["board"], row["memory"], Config.from_mapping(row["config"], row["board"]),
                              row["cells"]) for row in _record()["boards"])

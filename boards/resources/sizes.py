@@ -1,4 +1,4 @@
-"""The sizes of a configuration that the cells of each unit grow with."""
+"""Sizes of a configuration that determine the cells of each unit."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from tq_hw.isa.sizes import ceil_log2
 
 __all__ = ["sizes_of"]
 
-#: Bytes of the longest word that is not wide.
+#: Longest word, in bytes, that does not count as wide.
 _WIDE = 16
 Sizes = Callable[[Config, str], Sequence[float]]
 
@@ -19,7 +19,7 @@ def _beats(config: Config, family: str) -> Sequence[float]:
 
 
 def _shifter(config: Config) -> float:
-    """Size of a shifter of a whole word by any number of bytes."""
+    """Return the size of a barrel shifter for a whole word in bytes."""
     return config.word_bytes * ceil_log2(config.word_bytes)
 
 
@@ -28,7 +28,7 @@ def _words(config: Config, family: str) -> Sequence[float]:
 
 
 def _load_luts(config: Config, family: str) -> Sequence[float]:
-    # Of a wide word synthesis makes a choice among all bytes for each byte, not stages of a shifter.
+    # For a wide word, synthesis makes a full multiplexer for each byte instead of the stages of a shifter.
     return (1, _shifter(config), config.bus_bytes, config.word_bytes ** 2 * (config.word_bytes > _WIDE))
 
 
@@ -41,7 +41,7 @@ def _scratchpad(config: Config, family: str) -> Sequence[float]:
 
 
 def _registers(config: Config) -> float:
-    """Bits of the registers of cells and of what comes to the rows one after another (hdl/array/grid.py)."""
+    """Return the register bits of the cells, and of the delays that stagger the rows' inputs (hdl/array/grid.py)."""
     rows, cols, grouped = config.rows, config.cols, 3 * config.groups
     return (rows * cols * (2 * 8 + 16 + config.partial_sum_bits) + 8 * (grouped * cols + rows - grouped)
             + 8 * (rows * (rows - 1) // 2 + cols * grouped * (config.groups - 1) // 2))
@@ -54,8 +54,8 @@ def _array(config: Config, family: str) -> Sequence[float]:
 
 
 def _array_luts(config: Config, family: str) -> Sequence[float]:
-    # A cell of a depthwise group chooses between two bytes; the others have no LUT. Each row is fed from three words.
-    # The rotators of wide words are what is late in the array, and made for speed.
+    # A cell of a depthwise group has a multiplexer of two bytes; the others have no LUT. Each row has three input
+    # words. The rotators of wide words are the critical path of the array and are optimized for speed.
     rotated = rotated_bytes(config)
     return (1, 3 * config.groups * config.cols, config.rows, config.cols, rotated,
             rotated * (config.word_bytes > _WIDE), lut_memory_bits(config, family), config.cols * (config.acc_open > 0))
@@ -68,7 +68,7 @@ def _vector(config: Config, family: str) -> Sequence[float]:
 
 
 def _vector_luts(config: Config, family: str) -> Sequence[float]:
-    # One size for all choices: a factor of its own for parameters would rest on the one small machine of a 7 series.
+    # One size for all multiplexers: a separate factor for parameters would depend on the one small 7 series machine.
     choices = lane_choices(config) + parameter_choices(config)
     return (1, config.requantize_lanes, choices, config.activation_lanes, config.uops)
 
@@ -77,18 +77,18 @@ def _constant(config: Config, family: str) -> Sequence[float]:
     return (1,)
 
 
-#: Sizes that a unit's cells grow with; of units that are not named no cell does.
+#: Sizes that determine a unit's cells; units that are not listed have constant counts.
 _SIZES: dict[str, Sizes] = {
     "array": _array, "vector": _vector, "scratchpad": _scratchpad, "load": _words, "store": _words, "fetch": _beats,
     "read_channel": _beats, "write_channel": _beats,
 }
-#: Where LUTs grow with others than carries and flip-flops do.
+#: Units whose LUTs depend on other sizes than their carries and flip-flops.
 _SIZES_OF_LUTS: dict[str, Sizes] = {"array": _array_luts, "load": _load_luts, "store": _store_luts,
                                     "vector": _vector_luts}
 
 
 def sizes_of(unit: str, kind: str, config: Config, family: str) -> Sequence[float]:
-    """Return the sizes that a unit's cells of a kind grow with."""
+    """Return the sizes that determine a unit's cells of a kind."""
     by_unit = _SIZES | _SIZES_OF_LUTS if kind == "luts" else _SIZES
     sizes = by_unit.get(unit, _constant)(config, family)
     return (*sizes, _registers(config)) if (unit, kind) == ("array", "flip_flops") else sizes
