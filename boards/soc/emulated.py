@@ -1,4 +1,4 @@
-"""A board with a soft core for the simulator: bytes in place of the UART's pins, and a model of the DRAM controller."""
+"""A board with a soft core for the simulator, with bytes instead of UART pins and a model of the DRAM controller."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from tq_hw.isa.config import Config
 
 __all__ = ["DramModel", "EmulatedSoc"]
 
-#: Handshakes that wait until the DRAM is up.
+#: Handshakes that are blocked until the DRAM is up.
 _GATED = ("arvalid", "arready", "awvalid", "awready")
 
 
 class DramModel(wiring.Component):
-    """What a DRAM controller asks of a program: its registers written in order, with the pauses.
+    """A DRAM controller that checks its initialization: the right register writes, in order, with the required pauses.
 
     Members
     -------
     adr : In(30), dat_w : In(32), request : In(1), ack : Out(1), as of `Soc`
-    ready : Out(1), the DRAM can be used; never after a wrong write, or one that came too early
+    ready : Out(1), the DRAM can be used; stays low after a wrong write, or one that came too early
     """
 
     adr: Signal
@@ -58,14 +58,14 @@ class DramModel(wiring.Component):
 
 
 class EmulatedSoc(wiring.Component):
-    """`boards.soc.soc.Soc`; reset comes one cycle after the top's, which the simulator likes.
+    """`boards.soc.soc.Soc`; its reset comes one cycle after the top's: see `hdl.simulation.late_reset`.
 
     Parameters
     ----------
     config : of the accelerator
     memory_bytes : from device address 0 on
     flash_half_cycles : see `Soc`
-    sequence : address, value, wait, address, ... of the register writes that bring the DRAM up; none for other memory
+    sequence : address, value, wait, address, ... of the register writes that initialize the DRAM; none for other memory
 
     Members
     -------
@@ -103,7 +103,7 @@ class EmulatedSoc(wiring.Component):
         return cpu_verilog()
 
     def elaborate(self, platform: object) -> Module:
-        """Put the system into a domain of its own, and the DRAM controller's model before its memory."""
+        """Put the system into its own domain, and the model of the DRAM controller before its memory."""
         m = Module()
         late_reset(m)
         soc = self._soc

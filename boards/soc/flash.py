@@ -1,4 +1,4 @@
-"""The board's SPI flash as memory for reading."""
+"""The board's SPI flash as read-only memory."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -8,18 +8,19 @@ __all__ = ["FlashReader"]
 
 _READ = 0x03
 _WORD_BITS = 32
-#: Cycles that the flash is not selected between two reads, in half periods of its clock.
+#: Half periods of the flash's clock for which it stays deselected between two reads.
 _PAUSE_HALVES = 8
 
 
 class FlashReader(wiring.Component):
-    """Read words by command 0x03, which every SPI flash has; the word after the last one needs no new command.
+    """Read words by command 0x03, which every SPI flash supports; consecutive words need no new command.
 
-    A word takes 64 half periods, 64 + _PAUSE_HALVES more when it is not the next one; the last one is kept.
+    A word takes 64 half periods, and 64 + _PAUSE_HALVES more when it does not follow the previous one. The last word is
+    kept.
 
     Parameters
     ----------
-    half_cycles : cycles of half a period of the flash's clock; 0x03 is good for 33 MHz at least
+    half_cycles : cycles per half period of the flash's clock; command 0x03 supports at least 33 MHz
 
     Members
     -------
@@ -78,7 +79,7 @@ class FlashReader(wiring.Component):
                     m.next = "COMMAND"
             for name, after in (("COMMAND", "DATA"), ("DATA", "DONE")):
                 with m.State(name), m.If(tick):
-                    # The flash puts a bit out when its clock falls; it is taken when the clock falls again.
+                    # The flash changes its output at a falling clock edge; the bit is sampled at the next one.
                     m.d.sync += self.clk.eq(~self.clk)
                     with m.If(self.clk):
                         m.d.sync += [shift.eq(Cat(self.cipo, shift)), left.eq(left - 1)]

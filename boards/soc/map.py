@@ -1,6 +1,6 @@
-"""What a program on the soft core sees: the memory map, the devices' registers, and the image in flash.
+"""The soft core's view of the system: memory map, device registers, and the image in flash.
 
-`boards/soc/soc.py` decodes these addresses, `boards/build/soc_header.py` writes them down for C and the linker.
+`boards/soc/soc.py` decodes these addresses; `boards/build/soc_header.py` writes them for C and the linker.
 """
 
 import zlib
@@ -14,7 +14,7 @@ __all__ = ["FLASH_FILE", "FLASH_HEADER_WORDS", "FLASH_MAGIC", "FLASH_OFFSET", "F
 RAM_BYTES = 16 << 10
 #: Where the image begins in the board's flash: after the largest bitstream.
 FLASH_OFFSET = 4 << 20
-#: Its name in a build's folder.
+#: File name of the image in a build's folder.
 FLASH_FILE = "flash.bin"
 
 
@@ -46,14 +46,14 @@ class Device(IntEnum):
 
 FLASH_MAGIC = int.from_bytes(b"TQFL", "little")
 FLASH_VERSION = 1
-#: Words of the header: the CRC-32 is that of all after it up to the model, which has one of its own; offsets count
-#: from the magic; `set_bytes` are the inputs of one inference, one after the other.
+#: Words of the header. The CRC-32 covers everything between it and the model, which has a CRC of its own. Offsets count
+#: from the magic; `set_bytes` is the size of one inference's inputs, which are consecutive.
 FLASH_HEADER_WORDS = ("magic", "crc", "version", "model_offset", "model_bytes", "sets", "set_bytes", "inputs_offset")
 _ALIGN = 16
 
 
 def flash_image(model: bytes, sets: Sequence[bytes]) -> bytes:
-    """Return what the runtime looks for at FLASH_OFFSET: a compiled file, and the stored inputs of each inference.
+    """Return the image for FLASH_OFFSET: a compiled file, and the stored inputs of each inference.
 
     ValueError when the sets do not have the same size.
     """

@@ -1,6 +1,6 @@
-"""The system of a board that runs its own program: soft core, accelerator, and the memory that both share.
+"""The system of a board that runs its own program: soft core, accelerator, and their common memory.
 
-The soft core is VexRiscv (RV32IM, instruction cache, no data cache), whose Verilog a Python package brings.
+The soft core is VexRiscv (RV32IM, instruction cache, no data cache); its Verilog comes from a Python package.
 """
 
 import importlib.util
@@ -28,7 +28,7 @@ __all__ = ["CPU_PACKAGE", "Soc", "SocSystem", "cpu_verilog"]
 
 CPU_PACKAGE = "pythondata_cpu_vexriscv"
 _REGION_BIT = 28
-#: Of the flash's clock: command 0x03 is good for that everywhere.
+#: Limit of the flash's clock: every flash supports command 0x03 at this rate.
 _FLASH_MOST_HZ = 25_000_000
 
 
@@ -46,20 +46,20 @@ def cpu_verilog() -> str:
 class Soc(wiring.Component):
     """Soft core, block RAM, UART without its bits, timer, flash and accelerator, in one clock domain.
 
-    Addresses are those of `boards.soc.map`. One access of the processor's data bus is under way at a time: block RAM
-    takes 4 cycles, the accelerator's registers 4, memory its latency and about 8. Nothing answers with an error: an
-    address beyond the memory reads as anything.
+    Addresses are those of `boards.soc.map`. The processor's data bus has one access under way at a time. Block RAM
+    takes 4 cycles, the accelerator's registers 4, memory its latency and about 8. There are no error responses: an
+    address beyond the memory reads an undefined value.
 
     Parameters
     ----------
     config : of the accelerator
     memory_bytes : from device address 0 on; a multiple of 256
     flash_half_cycles : half a period of the flash's clock
-    image : first contents of block RAM
+    image : initial contents of block RAM
 
     Members
     -------
-    rx_valid : In(1), strobe: a byte came on the UART; rx_data : In(8), with it. A byte that was not read is replaced
+    rx_valid : In(1), strobe: a byte came on the UART; rx_data : In(8), with it. It replaces a byte that was not read
     tx : Out(stream of 8 bits), bytes for the UART
     flash_select, flash_clk, flash_copi : Out(1); flash_cipo : In(1), see `FlashReader`
     dram_adr : Out(30), word address; dram_dat_w : Out(32); dram_request : Out(1), held until dram_ack : In(1)
@@ -123,7 +123,7 @@ class Soc(wiring.Component):
         return m
 
     def _share_ram(self, m: Module, ram: BlockCells, fetch: "_WishboneBus", data: "_WishboneBus") -> None:
-        """Give block RAM to the data bus when it wants it, else to the instruction cache."""
+        """Give block RAM to the data bus on request, otherwise to the instruction cache."""
         self._data_first = data_first = Signal()
         age = Signal(2)
         take = Signal()
@@ -138,7 +138,7 @@ class Soc(wiring.Component):
 
     def _decode(self, m: Module, ram: BlockCells, data: "_WishboneBus", accelerator: Core, port: MemoryPort,
                 flash: FlashReader) -> None:
-        """Carry out one access of the data bus after the other."""
+        """Execute the accesses of the data bus one after the other."""
         answer = Signal(32)
         timer = Signal(32)
         came, waits = Signal(8), Signal()
@@ -212,13 +212,13 @@ class Soc(wiring.Component):
 
 
 class SocSystem(wiring.Component):
-    """`Soc` with the bits of its UART: what takes the place of `boards.gateware.system.System` on a board.
+    """`Soc` with a bit-level UART: replaces `boards.gateware.system.System` on a board with a soft core.
 
     Parameters
     ----------
     config, memory_bytes : as of `Soc`
     clock_hz, baud : ValueError if the clock cannot give the baud rate
-    program : first contents of block RAM
+    program : initial contents of block RAM
 
     Members
     -------
@@ -243,7 +243,7 @@ class SocSystem(wiring.Component):
         super().__init__({"rx": In(1, init=1), "tx": Out(1, init=1), **_shared(self._soc)})
 
     def elaborate(self, platform: object) -> Module:
-        """Put the UART before the system."""
+        """Connect the UART to the system."""
         m = Module()
         m.submodules.soc = soc = self._soc
         m.submodules.receiver = receiver = UartReceiver(self._cycles)
@@ -259,7 +259,7 @@ class SocSystem(wiring.Component):
 
 
 def _shared(soc: Soc) -> dict[str, wiring.Member]:
-    """Return the members of `soc` that a board's top sees."""
+    """Return the members of `soc` that a board's top uses."""
     return {name: member for name, member in soc.signature.members.items()
             if name.startswith(("flash_", "dram_")) or name in ("interrupt", "memory")}
 
