@@ -1,8 +1,8 @@
-"""Programs with words of their commands changed: what the RTL makes of them, against what a survey allows.
+"""Corrupted programs: change command words, and compare the RTL with the outcomes that a survey allows.
 
-`check` compares how a run ends: status, unit and RUN of an error, or all of the memory when it is done, as far as it is
-known. Not compared, and said so, are programs that would run too long and those that the survey calls unclear; of
-those with races or the like the end alone. Where results are undefined, it is said so: that is no agreement.
+`check` compares how a run ends: status, unit and RUN of an error, or all known memory contents after a run without
+one. Programs that would run too long, and those that the survey calls unclear, are not compared. Of programs with
+races and the like, only the end is compared. If results are undefined, the verdict is "undefined", not agreement.
 """
 
 import random
@@ -28,13 +28,13 @@ from tq_hw.sim.rtl.build import library
 __all__ = ["Verdict", "check", "corrupted"]
 
 Array = npt.NDArray[Any]
-#: Byte addresses of image, arena and state: no sum of a few powers of two leads from one to another.
+#: Byte addresses of image, arena and state: their distances are not sums of a few powers of two.
 _BASES = (0x13579BD0, 0x5CA1AB10, 0x9BADBEE0)
-#: Bounds of runs that are compared, in cycles; the serial machine takes a hundred times as many.
+#: Longest run that is compared, in cycles; the serial machine takes a hundred times as many.
 _LONGEST_CYCLES = {"parallel": 300_000, "serial": 15_000_000}
 _MEMORY = Memory(latency_cycles=20)
-#: Cycles without progress after which the machine stops, far beyond the longest wait of these memories, and beyond
-#: the walk of a corrupted operation over columns far outside of its image, in which nothing is read.
+#: Cycles without progress after which the machine stops. Far longer than any wait of these memories, and than a
+#: corrupted operation's walk over columns far outside its image, during which nothing is read.
 _WATCHDOG_CYCLES = {"parallel": 100_000, "serial": 100_000}
 _BOUNDARIES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 127, 128, 255, 256, 0x7FFF, 0x8000, 0xFFFF, 0x10000, 0x7FFFFFFF,
                0x80000000, 0xFFFFFFFF)
@@ -42,11 +42,11 @@ _BOUNDARIES = (0, 1, 2, 3, 4, 7, 8, 15, 16, 17, 127, 128, 255, 256, 0x7FFF, 0x80
 
 @dataclass(frozen=True)
 class Verdict:
-    """What came of one program.
+    """Result for one program.
 
     Members
     -------
-    kind : "same", "different", "not compared", or "undefined": done, as it should, with results that are undefined
+    kind : "same", "different", "not compared", or "undefined": it ended as expected, but its results are undefined
     end : how the RTL's run ended, or why nothing was compared
     about : what was compared, what differs, or what makes results undefined
     """
@@ -73,7 +73,7 @@ def corrupted(program: Program, seed: int, words: int = 1) -> Program:
 
 
 def _changed(word: int, rng: random.Random) -> int:
-    """Flip a bit, or change one of its halves or bytes, or all of it."""
+    """Flip a bit, or change a half, a byte or the whole word."""
     choice = rng.random()
     if choice < 0.4:
         return word ^ 1 << rng.randrange(32)
@@ -88,7 +88,7 @@ def _changed(word: int, rng: random.Random) -> int:
 
 
 def check(program: Program, inputs: Sequence[Array], seed: int) -> Verdict:
-    """Survey a program, run it on the RTL, and compare; `seed` draws the first contents of the arena."""
+    """Survey a program, run it on the RTL, and compare; `seed` draws the initial contents of the arena."""
     program = _whole_beats(program)
     design = program.config.design
     if cycle_bound(program, _MEMORY) > _LONGEST_CYCLES[design]:
@@ -112,7 +112,7 @@ def check(program: Program, inputs: Sequence[Array], seed: int) -> Verdict:
 
 
 def _whole_beats(program: Program) -> Program:
-    """Return the program with regions of whole beats: a memory answers for beats, the executor for bytes."""
+    """Return the program with regions of whole beats: memory checks its bounds by beat, the executor by byte."""
     def whole(size: int) -> int:
         return ceil_div(size, 16) * 16
     return replace(program, image=program.image.ljust(whole(len(program.image)), b"\0"),
@@ -120,7 +120,7 @@ def _whole_beats(program: Program) -> Program:
 
 
 def _run(program: Program, inputs: Sequence[Array], arena: bytes, bench: Bench) -> End | str:
-    """Run; return the error, "done", or what else happened."""
+    """Run; return the error, "done", or another outcome."""
     for number, (base, contents) in enumerate(zip(_BASES, (program.image, arena, program.state), strict=True)):
         bench.map(base, contents)
         bench.write_register(f"base{number}", base)

@@ -1,4 +1,4 @@
-"""Arrays of a user to bytes of a program's ports and back, with the float edges that the host does."""
+"""Convert a user's arrays to bytes of a program's ports and back; includes the host's quantization at float edges."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""One entry to all engines, and seeded inputs for them."""
+"""Common interface of all engines, and seeded inputs for them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,17 +31,17 @@ Array = npt.NDArray[Any]
 #: The inputs of one inference, in the model's order.
 InputSet = tuple[Array, ...]
 
-#: `--oracle` -> the engine's name in `tq_hw.sim.oracles`, and what a message calls it.
+#: By `--oracle` option: the engine's name in `tq_hw.sim.oracles`, and its name in messages.
 ORACLES = {"tflm": ("tflm", "TFLite Micro"), "litert": ("litert-ref", "LiteRT's reference kernels")}
 
 ENGINES = ("golden", "executor", "rtl")
-#: Kinds of input sets, as in the conformance cases. "mix" holds extreme values at one element in eight.
+#: Kinds of input sets, as in the conformance cases. In "mix", one element in eight has an extreme value.
 KINDS = ("random", "min", "max", "zero_point", "mix")
 
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """Outcome of one inference: the outputs, and cycles where the engine knows time."""
+    """Result of one inference: the outputs, and the cycles if the engine models time."""
 
     outputs: tuple[Array, ...]
     cycles: int | None = None
@@ -55,7 +55,8 @@ def run(subject: Model | Program, inputs: Sequence[Array], engine: str = "golden
     Parameters
     ----------
     subject : a model for "golden", a compiled program for "executor" and "rtl"
-    seed, check_races : of the executor: undefined bytes and the order of the units; whether to look for races
+    seed, check_races : of the executor: the seed for undefined bytes and the order of the units; whether to detect
+        races
     memory, waves, arithmetic : of the RTL, see sim/rtl/simulate.py
     """
     if engine not in ENGINES:
@@ -74,8 +75,8 @@ def random_inputs(subject: Model | Program | Sequence[Port], seed: int = 0, kind
                   index_limit: int = 1) -> tuple[Array, ...]:
     """Return one seeded input set of `kind`.
 
-    Quantized tensors take their whole range, floats what the program's quantized edge can hold (-1..1 without
-    one), bool both values. int32 and int64 inputs are indices as a rule: 0..index_limit-1 whatever the kind.
+    Quantized tensors take their whole range, floats the range of the program's quantized edge (-1..1 without one), bool
+    both values. int32 and int64 inputs are usually indices: 0..index_limit-1 whatever the kind.
     """
     if kind not in KINDS:
         raise OptionError(f"the kind of inputs must be one of {', '.join(KINDS)}, not {kind!r}")
@@ -127,15 +128,15 @@ class Inference:
     Members
     -------
     outputs : one array per model output
-    cycles : from start to the last write response; None where the engine knows no time
+    cycles : from start to the last write response; None if the engine does not model time
     layer_cycles : cycles by operator index, as far as they were measured
-    timeline : cycles in which each operation was taken and done, by unit; {} where the engine knows no time
-    traffic : bytes that memory gave and took over time; None where the engine knows no time
-    counters : the hardware's own, by the names of isa/control.py; {} where there is no hardware, or few of them
-    warm : the same once more, with the constants that the first one left in the scratchpad, where it was asked for
-    host_seconds : wall time of operators that stay with the host, None where there is no host
-    crossing_bytes : what goes from the host to the accelerator and back in a mixed model, None in others
-    parts : of a mixed model the inferences of the accelerated parts, in order
+    timeline : by unit, the cycles in which each operation was taken and done; {} if the engine does not model time
+    traffic : bytes read from and written to memory over time; None if the engine does not model time
+    counters : the hardware's own, by the names of isa/control.py; {} without hardware, or with few counters
+    warm : a second inference, with the constants that the first one left in the scratchpad, if requested
+    host_seconds : wall time of operators that stay with the host, None without a host
+    crossing_bytes : bytes between host and accelerator in both directions in a mixed model, None in others
+    parts : inferences of a mixed model's accelerated parts, in order
     """
 
     outputs: tuple[Array, ...]
@@ -151,15 +152,15 @@ class Inference:
 
     @property
     def runs(self) -> "list[tuple[str, Inference]]":
-        """Itself and the warm one, each after what a message says of it."""
+        """The inference and its warm one, each with its name for messages."""
         return [("", self)] + ([(" with weights that stayed in the scratchpad,", self.warm)] if self.warm else [])
 
 
 class Engine(Protocol):
-    """What runs input sets."""
+    """Interface of an engine that runs input sets."""
 
     def infer(self, inputs: InputSet, progress: Progress | None = None) -> Inference:
-        """Run one inference from the initial state; `progress` is told of preparations that take long."""
+        """Run one inference from the initial state; `progress` is called during long preparations."""
         ...
 
 
@@ -185,7 +186,7 @@ class _Executor:
 
 
 class _Rtl:
-    """The RTL; the simulator is built on the first inference, waves are written of that one alone."""
+    """The RTL engine. The first inference builds the simulator, and is the only one with waves."""
 
     def __init__(self, program: Program, warm: Program | None, memory: Memory, waves: Waves | None,
                  arithmetic: Arithmetic) -> None:
@@ -214,8 +215,8 @@ def make_engine(name: str, model: Model | None, program: Program | None, memory:
                 waves: Waves | None = None, warm: Program | None = None, arithmetic: Arithmetic = RTL) -> Engine:
     """Return the engine that `--engine` names: golden needs the model, the others the program.
 
-    `waves` and `arithmetic` are the RTL's. With `warm`, the program for what comes after a first inference, each input
-    set is run by both.
+    `waves` and `arithmetic` are the RTL's. `warm` is the program for an inference after the first; with it, each input
+    set is run by both programs.
     """
     if name == "golden":
         assert model is not None

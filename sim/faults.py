@@ -1,4 +1,4 @@
-"""The error of a machine that stopped, for the executor, the RTL and a board alike."""
+"""The error of a machine that stopped, common to executor, RTL and boards."""
 
 from tq_hw.isa.control import NO_RUN, Status
 from tq_hw.isa.layout import Unit
@@ -9,12 +9,12 @@ __all__ = ["SimulationError", "located"]
 
 
 class SimulationError(DeviceError):
-    """The machine stopped, would hang, or runs a race.
+    """The machine stopped, would hang, or has a race.
 
     Members
     -------
-    status : the code the hardware gives, or None for what only a simulation can see (deadlock, race)
-    unit, run : the RUN command that stopped, when one is to blame
+    status : the hardware's error code, or None for an error that only a simulation detects (deadlock, race)
+    unit, run : the RUN command that stopped, if there is one
     """
 
     def __init__(self, message: str, status: Status | None = None, unit: Unit | None = None,
@@ -24,7 +24,7 @@ class SimulationError(DeviceError):
 
 
 def located(program: Program, unit: Unit, run: int) -> str:
-    """Return "array RUN 12 (operator 3, CONV_2D 'name')"; "array" of NO_RUN."""
+    """Return "array RUN 12 (operator 3, CONV_2D 'name')"; only "array" for NO_RUN."""
     if run == NO_RUN:
         return unit.name.lower()
     layer = program.layer_of(unit, run)

@@ -1,4 +1,4 @@
-"""The process that a public engine runs in: it answers requests of `oracles.py` on its standard input."""
+"""Worker process of a public engine: it answers requests of `oracles.py` on its standard input."""
 
 import importlib
 import io
@@ -19,7 +19,7 @@ __all__ = ["ENGINES", "pack", "unpack"]
 
 Array = npt.NDArray[Any]
 
-#: Engine name -> (package, module to import, LiteRT's op resolver or "").
+#: By engine name: package, module to import, LiteRT's op resolver or "".
 ENGINES = {
     "litert-ref": ("ai-edge-litert", "ai_edge_litert.interpreter", "BUILTIN_REF"),
     "litert-opt": ("ai-edge-litert", "ai_edge_litert.interpreter", "BUILTIN_WITHOUT_DEFAULT_DELEGATES"),
@@ -28,7 +28,7 @@ ENGINES = {
 }
 
 _ARENA_BYTES = 64 << 20
-#: The resolver that has all versions that the package's kernels can do.
+#: The resolver with every version that the package's kernels support.
 _ALL_VERSIONS = "BUILTIN_WITHOUT_DEFAULT_DELEGATES"
 _NO_VERSION = re.compile(r"Didn't find op for builtin opcode '(\w+)' version '(\d+)'")
 
@@ -48,10 +48,10 @@ def unpack(data: bytes) -> dict[str, Array]:
 
 
 def _interpreter(module: Any, model: bytes, resolver: object) -> Any:
-    """Return an interpreter; a resolver that lacks the version of an operator gets the model with an older one.
+    """Return an interpreter; if the resolver lacks an operator's version, the model gets an older version number.
 
-    BUILTIN_REF registers kernels for fewer versions than they can do, such as TILE of int8. The other resolver has
-    kernels of the same sources: a version that it lacks too may mean what no kernel here knows, and is refused.
+    BUILTIN_REF registers fewer versions than its kernels support, such as TILE of int8. The other resolver's kernels
+    come from the same sources. A version that it lacks too may be unknown to all kernels here, and is refused.
     """
     def create(contents: bytes, kernels: object) -> Any:
         return module.Interpreter(model_content=contents, experimental_op_resolver_type=kernels, num_threads=1)
@@ -140,14 +140,14 @@ def _answer(engine: str, request: dict[str, Array]) -> dict[str, Array]:
 
 
 class _Kept:
-    """A LiteRT interpreter that stays, with its variables; inputs may have other sizes each time."""
+    """A persistent LiteRT interpreter with its variables; input sizes may change at each inference."""
 
     def __init__(self, engine: str, model: bytes):
         self.interpreter = _LiteRt(engine, model).interpreter
         self.shapes: list[tuple[int, ...]] | None = None
 
     def infer(self, inputs: list[Array]) -> tuple[list[Array], float]:
-        """Return the outputs and the seconds that they took."""
+        """Return the outputs and the seconds of the inference."""
         details = self.interpreter.get_input_details()
         shapes = [array.shape for array in inputs]
         if shapes != self.shapes:

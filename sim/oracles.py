@@ -1,7 +1,7 @@
-"""Public TFLite engines to hold results against: LiteRT and TFLite Micro, each in a process of its own.
+"""Public TFLite engines as references: LiteRT and TFLite Micro, each in a process of its own.
 
-The engines abort the whole process on some models (a CHECK in C++), so they run in a worker. Both come
-as wheels that the product does not need: `pip install "tq-hw[oracles]"`.
+The engines abort the whole process on some models (a CHECK in C++), so they run in a worker. Both are wheels that the
+product does not need: `pip install "tq-hw[oracles]"`.
 
 `run_litert` and `run_tflm` run one inference; an `Oracle` keeps its process for many models and input sets.
 """
@@ -59,7 +59,7 @@ def run_tflm(model: ModelSource, inputs: Sequence[Array]) -> tuple[Array, ...]:
 
 
 class Oracle:
-    """One engine in a worker process, which is replaced when the engine takes it down.
+    """One engine in a worker process, which is restarted after the engine has crashed it.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class Oracle:
         self._process: subprocess.Popen[bytes] | None = None
         self._kept: set[int] = set()
         self._dropped: list[int] = []
-        # A file cannot fill up as a pipe does when the engine is talkative.
+        # A file, unlike a pipe, cannot fill up when the engine prints much.
         self._messages, path = tempfile.mkstemp(prefix="tq-hw-oracle-")
         os.unlink(path)
 
@@ -97,7 +97,7 @@ class Oracle:
         return self._process is not None and self._process.poll() is None
 
     def close(self) -> None:
-        """End the worker process; the object is of no use afterwards."""
+        """End the worker process; the object cannot be used afterwards."""
         self._stop()
         os.close(self._messages)
 
@@ -106,7 +106,7 @@ class Oracle:
         self._kept.clear()
         if process is not None:
             process.kill()
-            # What is left of a request cannot be written any more.
+            # The rest of a request cannot be written any more.
             with contextlib.suppress(BrokenPipeError), process:
                 process.wait()
 
@@ -146,10 +146,10 @@ class Oracle:
 
     def run_kept(self, key: int, contents: bytes, inputs: Sequence[Array], fresh: bool = False
                  ) -> tuple[list[Array], float]:
-        """Run one inference of an interpreter that stays; return its outputs and the seconds of the inference.
+        """Run one inference of a persistent interpreter; return its outputs and the seconds of the inference.
 
-        `key` is the interpreter's number, `contents` its model, which goes to the worker once, and again with `fresh`,
-        for the initial state, or after the engine has taken the worker down. Errors as `run_sets`.
+        `key` is the interpreter's number, `contents` its model. The worker gets the model once, and again with `fresh`,
+        which selects the initial state, or after a restart. Errors as `run_sets`.
         """
         if not self.is_running:
             self._stop()
@@ -167,11 +167,11 @@ class Oracle:
         return [reply[f"0_{position}"] for position in range(int(reply["0_count"]))], float(reply["seconds"])
 
     def keeps(self, key: int) -> bool:
-        """Whether an interpreter that stayed is there, with its state."""
+        """Whether a persistent interpreter still exists, with its state."""
         return key in self._kept and self.is_running
 
     def drop(self, key: int) -> None:
-        """Let an interpreter that stayed go, with the next request."""
+        """Release a persistent interpreter with the next request."""
         self._dropped.append(key)
 
     def _exchange(self, request: bytes) -> dict[str, Array]:

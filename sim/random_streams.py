@@ -1,8 +1,8 @@
-"""Random legal programs: what the executor and the RTL must agree on beyond what the compiler happens to emit.
+"""Random legal programs, to compare executor and RTL beyond the commands that the compiler emits.
 
-A program loads words, runs array and vector operations with random fields over them, and stores what came out. The
-layout of the scratchpad is fixed: inputs, then weights and parameters, then outputs. Bytes that are undefined differ
-between two seeds of the executor, so what equals under several seeds is what the RTL must give.
+A program loads words, runs array and vector operations with random fields on them, and stores the results. The layout
+of the scratchpad is fixed: inputs, then weights and parameters, then outputs. Undefined bytes differ between two seeds
+of the executor, so the RTL must match every byte that is equal under several seeds.
 """
 
 import random
@@ -30,20 +30,20 @@ from tq_hw.isa.uop import (
 
 __all__ = ["random_program"]
 
-#: Where the outputs begin and how far an operation's outputs may reach, in words of the smallest scratchpad.
+#: First word of the outputs, and longest reach of an operation's outputs, in words of the smallest scratchpad.
 _INPUT_WORDS, _WEIGHT_WORDS, _OUTPUT_WORDS = 192, 160, 128
 
 
 def random_program(config: Config, seed: int, operations: int = 6) -> Program:
-    """Return a program of `operations` array and vector operations; its one output is all that they wrote.
+    """Return a program of `operations` array and vector operations; its only output is all words that they may write.
 
-    It keeps to every rule of docs/reference/semantics.md, and has no races.
+    It follows every rule of docs/reference/semantics.md and has no races.
     """
     return _Maker(config, seed).make(operations)
 
 
 def _keep_apart(uop: dict[str, int], beats: int, config: Config) -> None:
-    """Read a stream in place of a register of which the micro-operation writes words in other beats."""
+    """Replace a register operand by a stream if the micro-operation writes some of its words in other beats."""
     span, written = ceil_div(beats, config.vector_register_words), uop["d_register"]
     if uop["destination"] != Destination.REGISTER or uop["once"]:
         return
@@ -74,7 +74,7 @@ class _Maker:
                  "last_take_bytes": config.word_bytes, "count1": _OUTPUT_WORDS, "count2": 1, "count3": 1,
                  "region": REGION_ARENA, "wait_vector": 1}
         size = _OUTPUT_WORDS * config.word_bytes
-        # The last operation of the vector unit tells the store unit.
+        # The vector unit's last operation posts a token to the store unit.
         self._run(Unit.VECTOR, {"kind": VectorKind.LOAD_TABLE, "slots": 1, "post_store": 1})
         self._run(Unit.STORE, store)
         self.assembler.end()
@@ -93,7 +93,7 @@ class _Maker:
                        outputs=(Port("memory", "uint8", (size,), 0.0, 0, 0, size),))
 
     def _define(self) -> None:
-        """Write all words of registers, in one run, and table entries: undefined values that saturate look defined."""
+        """Write all vector registers, in one RUN, and table entries: undefined values that saturate look defined."""
         slots = self.config.vector_words // self.config.beats_per_word
         cols = min(slots, _INPUT_WORDS - 3)  # an int32 slot has up to four words
         self.assembler.uop(0, {"a_source": Source.STREAM})
@@ -114,7 +114,7 @@ class _Maker:
         self.assembler.run(unit, fields)
 
     def _reserve(self, words: int) -> int:
-        """Take words of weights and parameters; from the front again when they are used up."""
+        """Reserve words of weights and parameters; start from the front again when they are used up."""
         if self.weights_at + words > len(self.scratchpad):
             self.weights_at = _INPUT_WORDS
         at = self.weights_at
@@ -149,7 +149,7 @@ class _Maker:
         self._program(shape)
 
     def _add_up(self, f: dict[str, int]) -> None:
-        """Operations that add to the same buffers: one, or all if they fit; `f` becomes what the buffers hold."""
+        """Run operations that accumulate into the same buffers, one or all; `f` becomes the buffers' shape."""
         config, rng = self.config, self.rng
         rows = max(1, config.acc_words // f["out_cols"])
         if f["mode"] is ArrayMode.DEPTHWISE:
@@ -182,7 +182,7 @@ class _Maker:
               "in_base": 20 + f["row_first"] * pitch + f["col_first"] & 0xFFFF}
 
     def _weights(self, f: dict[str, int], steps: int) -> None:
-        """Reserve weights; fewer rows or blocks where they would not fit."""
+        """Reserve weights, with fewer rows or blocks if they would not fit."""
         while f["out_blocks"] * steps * f["weight_rows"] > _WEIGHT_WORDS and f["weight_rows"] > 1:
             f["weight_rows"] -= 1
         while f["out_blocks"] * steps * f["weight_rows"] > _WEIGHT_WORDS:
@@ -229,7 +229,7 @@ class _Maker:
                        "tile_slots": rng.randint(1, slots), "blocks_inner": rng.randint(0, 1)})
 
     def _program(self, shape: Mapping[str, int]) -> None:
-        """Run a random micro-program over the given slots."""
+        """Run a random vector program over the given slots."""
         config, rng = self.config, self.rng
         use_acc = bool(shape.get("use_acc"))
         use_params = use_acc or config.block == config.cols and rng.random() < 0.3

@@ -1,4 +1,4 @@
-"""Bytes between the accelerator and its memory over time: counted at the bus, or told from the operations' times."""
+"""Bytes between the accelerator and its memory over time: counted at the bus, or derived from the operations' times."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,16 +15,16 @@ from tq_hw.isa.work import stored_bytes
 
 __all__ = ["Traffic"]
 
-#: Spans that a run is told in when it is told from its operations.
+#: Number of spans when traffic is derived from operations.
 _SPANS = 240
 
 
 @dataclass(frozen=True, eq=False)
 class Traffic:
-    """Bytes read and written in spans of `cycles_each` cycles from the start on, each [spans], one at least.
+    """Bytes read and written in consecutive spans of `cycles_each` cycles from the start, each [spans], at least one.
 
-    `measured`: the memory counted them, commands among them; otherwise they are those of loads and stores, as early
-    as memory can give and take them.
+    `measured`: the memory counted the bytes, including commands. Otherwise they are those of loads and stores, as early
+    as memory could transfer them.
     """
 
     cycles_each: int
@@ -34,7 +34,7 @@ class Traffic:
 
     @classmethod
     def of_beats(cls, beats: npt.NDArray[np.int64], cycles_each: int, bus_bytes: int) -> Self:
-        """Return what a memory counted: beats read and written, [spans, 2]."""
+        """Return the counts of a memory: beats read and written, [spans, 2]."""
         if not len(beats):
             beats = np.zeros((1, 2), np.int64)
         return cls(cycles_each, bus_bytes * beats[:, 0], bus_bytes * beats[:, 1], True)
@@ -42,9 +42,9 @@ class Traffic:
     @classmethod
     def of_operations(cls, program: Program, timeline: Mapping[Unit, npt.NDArray[Any]], cycles: int,
                       bytes_per_cycle: float) -> Self:
-        """Return when the loads and stores of a run of `cycles` cycles would move their bytes.
+        """Return the earliest times at which the loads and stores of a run of `cycles` cycles could move their bytes.
 
-        Each begins when its unit takes it, and has what memory gives in a span and those before it leave.
+        Each begins when its unit takes it, and gets the memory bandwidth that earlier ones leave in each span.
         """
         each = max(ceil_div(cycles, _SPANS), 1)
         most = max(int(bytes_per_cycle * each), 1)
@@ -68,7 +68,7 @@ class Traffic:
         return cls(each, np.array(moved[Unit.LOAD], np.int64), np.array(moved[Unit.STORE], np.int64), False)
 
     def coarser(self, most: int = _SPANS) -> "Traffic":
-        """Return the same in at most `most` spans."""
+        """Return the same traffic in at most `most` spans."""
         together = ceil_div(len(self.read), most)
         starts = np.arange(0, len(self.read), together)
         read, written = (np.add.reduceat(side, starts) for side in (self.read, self.written))
