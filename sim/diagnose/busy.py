@@ -1,4 +1,4 @@
-"""Who was at work when: of a timeline, the array's cycles by layer, windows, groups, and the time lost by reason."""
+"""Unit activity from a timeline: the array's cycles by layer, windows, groups, and the lost cycles by reason."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ __all__ = ["REASONS", "Timeline", "array_cycles", "groups", "lost_cycles", "slic
 
 Timeline = Mapping[Unit, npt.NDArray[Any]]
 
-#: Where an inference's cycles go, each cycle to the first that holds: what it is, and what would take it away.
+#: Reasons for an inference's cycles: a description and a remedy. Each cycle counts for the first reason that applies.
 REASONS = {
     "multiplying": ("the multipliers at full rate", "more multipliers: rows, cols"),
     "shape": ("the array at work with a part of its multipliers idle", "layers with more channels, or an array of "
@@ -35,14 +35,14 @@ REASONS = {
 
 
 def slices(timeline: Timeline, unit: Unit) -> npt.NDArray[np.int64]:
-    """Return begin and end of each RUN of a unit, [runs, 2]; one taken early begins when the one before ends."""
+    """Return begin and end of each RUN of a unit, [runs, 2]; one taken early begins when the previous one ends."""
     times = np.asarray(timeline[unit], np.int64).reshape(-1, 2).copy()
     times[1:, 0] = np.maximum(times[1:, 0], times[:-1, 1])
     return times
 
 
 def array_cycles(program: Program, timeline: Timeline) -> dict[int, int]:
-    """Return the cycles in which the array worked for each layer that it works for, by layer index."""
+    """Return the array's busy cycles of each layer that uses it, by layer index."""
     times = slices(timeline, Unit.ARRAY)
     took = times[:, 1] - times[:, 0]
     return {layer.index: sum(int(took[first:last + 1].sum()) for first, last in layer.runs["array"])
@@ -50,7 +50,7 @@ def array_cycles(program: Program, timeline: Timeline) -> dict[int, int]:
 
 
 def windows(program: Program, timeline: Timeline) -> dict[int, tuple[int, int]]:
-    """Return when each layer's first operation begins and its last one ends, whatever the unit, by layer index."""
+    """Return the begin of each layer's first operation and the end of its last one, over all units, by layer index."""
     found = {}
     for layer in program.layers:
         times = [(int(timeline[Unit[name.upper()]][first, 0]), int(timeline[Unit[name.upper()]][last, 1]))
@@ -61,7 +61,7 @@ def windows(program: Program, timeline: Timeline) -> dict[int, tuple[int, int]]:
 
 
 def groups(layers: Sequence[Layer]) -> list[list[int]]:
-    """Return the indices of layers by group: those whose operations take turns on a unit that computes."""
+    """Return the indices of layers by group: layers whose operations alternate on a computing unit form a group."""
     parent = {layer.index: layer.index for layer in layers}
 
     def root(index: int) -> int:
@@ -88,8 +88,8 @@ def lost_cycles(program: Program, timeline: Timeline, cycles: int,
                 counters: Mapping[str, int] | None = None, *, macs: int) -> dict[str, int]:
     """Return an inference's cycles by REASONS; they add up to `cycles`. The machine does `macs` products a cycle.
 
-    With the hardware's `counters` of the same run the waits of the array are told apart ("shape", "weights", "sums"):
-    it waits only while it holds an operation and no step is under way. Without them they are together ("array").
+    With the hardware's `counters` of the same run, waits of the array are divided into "shape", "weights" and "sums":
+    the array waits only while it has an operation but no step. Without counters they are all "array".
     """
     busy = {unit: _covered(slices(timeline, unit), cycles) for unit in
             (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
@@ -112,7 +112,7 @@ def lost_cycles(program: Program, timeline: Timeline, cycles: int,
 
 
 def _covered(times: npt.NDArray[np.int64], cycles: int) -> npt.NDArray[np.bool_]:
-    """Return for each cycle whether one of the spans covers it."""
+    """Return for each cycle whether a span covers it."""
     steps = np.zeros(cycles + 1, np.int64)
     np.add.at(steps, np.clip(times[:, 0], 0, cycles), 1)
     np.add.at(steps, np.clip(times[:, 1], 0, cycles), -1)

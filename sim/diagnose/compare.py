@@ -1,4 +1,4 @@
-"""Where two runs differ first."""
+"""The first difference between two runs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Divergence:
-    """The first element of one output in which two runs differ, and how many of its elements do.
+    """The first element of one output in which two runs differ, and the number of its elements that differ.
 
     `index` is None when dtype or shape differ; the values are then their descriptions.
     """
@@ -29,7 +29,7 @@ class Divergence:
     total: int
 
     def __str__(self) -> str:
-        """Say where, with both values."""
+        """Describe the place, with both values."""
         if self.index is None:
             return f"output {self.output} is {self.found}, expected {self.expected}"
         return (f"output {self.output}, element {list(self.index)} is {self.found}, expected {self.expected} "
@@ -37,7 +37,7 @@ class Divergence:
 
 
 def divergences(found: Sequence[Array], expected: Sequence[Array]) -> list[Divergence]:
-    """Return the first divergence of each output that differs; floats are compared by their bits, NaNs as equal."""
+    """Return the first divergence of each output that differs; floats are compared bit by bit, NaNs as equal."""
     if len(found) != len(expected):
         raise ValueError(f"{len(found)} outputs are compared with {len(expected)}")
     return [divergence for position, (one, other) in enumerate(zip(found, expected, strict=True))

@@ -1,4 +1,4 @@
-"""When outputs differ: find the first operator, tile, element and stage that an engine computes differently."""
+"""Locate a difference: the first operator, tile, element and stage that an engine computes differently."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,9 +24,9 @@ RunProgram = Callable[[Program, InputSet], Sequence[Array]]
 
 
 def locate(model: Model, inputs: InputSet, compile_other: Compile, run_program: RunProgram) -> str:
-    """Say which operator of the model an engine computes differently from the golden model first.
+    """Describe the first operator that an engine computes differently from the golden model.
 
-    `compile_other` compiles the model with more outputs, `run_program` runs a program by the engine in question.
+    `compile_other` compiles the model with additional outputs; `run_program` runs a program on the engine in question.
     """
     tensors = golden.run(model, inputs, keep=True).tensors
     wanted = [(op, index) for op in model.main.operators for index in op.outputs

@@ -1,7 +1,7 @@
-"""Look inside a program: which RUN and tile wrote an element, and what a requantization stage gave for it.
+"""Inspect a program: the RUN and tile that wrote an element, and its values in the requantization stages.
 
-The hardware stores results only. But a program whose commands leave out the later stages stores the low byte of an
-earlier one, and that works on every engine.
+The hardware stores only results. A program with modified commands, which skip the later stages, stores the low byte of
+an earlier stage on any engine.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from tq_hw.isa.uop import Destination, Multiply, ShiftSource
 
 __all__ = ["STAGES", "Tile", "find_tile", "with_stage"]
 
-#: Micro-operation fields that are changed so that the stage's value is what is stored, first stage first.
+#: Changes of micro-operation fields that make a stage's value the stored one, first stage first.
 STAGES: Mapping[str, Mapping[str, int]] = {
     "accumulator": {"multiply": Multiply.NONE, "shift_source": ShiftSource.NONE, "zero_point": 0, "clamp": 0},
     "after_shift": {"zero_point": 0, "clamp": 0},
@@ -26,7 +26,7 @@ STAGES: Mapping[str, Mapping[str, int]] = {
 
 @dataclass(frozen=True)
 class Tile:
-    """The tile of a RUN of the vector unit that an element is in: slots `first`..`last` of output block `block`."""
+    """The tile of a vector RUN with a given element: slots `first`..`last` of output block `block`."""
 
     run: int
     number: int
@@ -35,15 +35,15 @@ class Tile:
     last: int
 
     def __str__(self) -> str:
-        """Say it in a few words."""
+        """Describe the tile in a few words."""
         return (f"tile {self.number} of vector RUN {self.run} (output block {self.block}, slots {self.first}.."
                 f"{self.last})")
 
 
 def find_tile(program: Program, port: Port, element: int, layer: int) -> Tile | None:
-    """Return the tile that computed an int8 element of an output, which belongs to operator `layer`.
+    """Return the tile that computed an int8 element of an output of operator `layer`.
 
-    None where no such tile exists: a constant, or an operator that only moves bytes.
+    None if there is no such tile: the output is a constant, or the operator only moves bytes.
     """
     runs = operations(program.commands, program.config)
     own = {(unit, run) for one in program.layers if one.index == layer for unit, ranges in one.runs.items()
@@ -58,14 +58,14 @@ def find_tile(program: Program, port: Port, element: int, layer: int) -> Tile | 
                if (tile := _written_by(program, run, word, lane)) is not None]
     if not vectors:
         return None
-    # A strip buffer is written again for each rectangle, and stored in between: the n-th store reads the n-th.
+    # A strip is rewritten for each rectangle and stored in between: the n-th store reads the n-th contents.
     same = [other for other in runs[Unit.STORE] if ("store", other.run) in own and _reads(other, word)]
     position = next((number for number, other in enumerate(same) if other.run == store.run), 0)
     return vectors[min(position, len(vectors) - 1)]
 
 
 def _stored_from(store: Operation, byte: int) -> tuple[int, int] | None:
-    """Return word and lane that a store takes a byte of its region from."""
+    """Return the word and lane from which a store takes a byte of its region."""
     f = store.fields
     pixel = (f["count0"] - 1) * f["take_bytes"] + f["last_take_bytes"]
     for i3 in range(f["count3"]):
@@ -87,7 +87,7 @@ def _reads(store: Operation, word: int) -> bool:
 
 
 def _written_by(program: Program, run: Operation, word: int, lane: int) -> Tile | None:
-    """Return the tile of a program of the vector unit that writes a byte lane of a word."""
+    """Return the tile of a vector program that writes a byte lane of a word."""
     f = run.fields
     if f["kind"] or not f["out_blocks"]:
         return None
@@ -108,9 +108,9 @@ def _written_by(program: Program, run: Operation, word: int, lane: int) -> Tile 
 
 
 def with_stage(program: Program, run: int, stage: str) -> Program | None:
-    """Return the program with RUN `run` of the vector unit storing the low byte of a stage of `STAGES`.
+    """Return the program, changed so that RUN `run` of the vector unit stores the low byte of a stage of `STAGES`.
 
-    None when that RUN has no requantization that ends in the output. What later layers compute is of no use.
+    None when that RUN has no requantization that ends in the output. Results of later layers are meaningless.
     """
     assembler = Assembler(program.config)
     found = False

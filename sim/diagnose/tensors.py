@@ -1,4 +1,4 @@
-"""Intermediate tensors of any engine: a model is compiled again with the wanted tensors among its outputs."""
+"""Intermediate tensors of any engine: recompile a model with the wanted tensors among its outputs."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ __all__ = ["find_tensor", "with_outputs"]
 
 
 def find_tensor(model: Model, wanted: str) -> int:
-    """Return the index of an activation tensor of the main subgraph, named by its name or its index."""
+    """Return the index of an activation tensor of the main subgraph, given by name or index."""
     made = {index: op for op in model.main.operators for index in op.outputs}
     names = {model.main.tensors[index].name: index for index in made}
     if wanted in names:
@@ -33,6 +33,6 @@ def _short(name: str) -> str:
 
 
 def with_outputs(model: Model, tensors: Sequence[int]) -> Model:
-    """Return the model with more tensors among its outputs."""
+    """Return the model with additional tensors as outputs."""
     main = replace(model.main, outputs=(*model.main.outputs, *tensors))
     return replace(model, subgraphs=(main, *model.subgraphs[1:]))

@@ -1,7 +1,7 @@
-"""The timeline of a run in the trace-event format, which Perfetto and Chrome's tracing page open.
+"""Timeline of a run in the trace-event format, for Perfetto and Chrome's tracing page.
 
-One track per unit with a slice per operation, named by the operator it belongs to, and one track with a slice per
-layer. Where a track is empty, its unit waited: for tokens, for commands, or for another unit.
+Each unit has a track with one slice per operation, named by its operator. A further track has one slice per layer. A
+gap in a unit's track is a wait: for tokens, for commands, or for another unit.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ __all__ = ["timed", "trace_events"]
 
 _PROCESS = 1
 _LAYERS = "layers"
-#: Tracks from above.
+#: Tracks from top to bottom.
 _TRACKS = (_LAYERS, *(unit.name.lower() for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)))
 
 
@@ -24,7 +24,7 @@ def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
                  layer_cycles: Mapping[int, int]) -> dict[str, Any]:
     """Return the trace of one run as JSON values, with cycles as its unit of time.
 
-    A unit takes an operation while the one before is under way: its slice begins when that one is done, and
+    A unit may take an operation before the previous one is done. Its slice begins when the previous one is done;
     `taken_cycle` says when it was taken.
     """
     events: list[dict[str, Any]] = [_name("process_name", 0, f"{program.name} on {program.config.name}")]
@@ -53,7 +53,7 @@ def trace_events(program: Program, timeline: Mapping[Unit, npt.NDArray[Any]],
 
 
 def timed(trace: dict[str, Any], clock_hz: int) -> dict[str, Any]:
-    """Return a trace with the times at a clock: microseconds, as the format has it, and the cycles as arguments."""
+    """Return a trace converted to microseconds, the unit of the format, for a clock; cycles become arguments."""
     microseconds = 1e6 / clock_hz
     events = [event if event["ph"] != "X" else event | {
         "ts": event["ts"] * microseconds, "dur": event["dur"] * microseconds,

@@ -1,8 +1,8 @@
-"""What viewers of waves show first: commands with their layers as text, queues, tokens.
+"""Initial view for wave viewers: commands with their layers as text, queues, tokens.
 
-For GTKWave a save file `OUT.gtkw`, for Surfer a command file `OUT.sucl`, each with texts for numbers in files of its
-own: a unit's count of operations is shown as the last one that it took, with its layer. Surfer looks for such files in
-the folder `.surfer/mappings` below the one that it is started in.
+GTKWave gets a save file `OUT.gtkw`, Surfer a command file `OUT.sucl`. Text for numeric values is in separate files: a
+unit's operation counter is shown as the operation last taken, with its layer. Surfer searches for such files in the
+folder `.surfer/mappings` below its working directory.
 """
 
 import math
@@ -18,9 +18,9 @@ from tq_hw.sim.rtl.waves import TOP_SCOPE
 
 __all__ = ["Row", "layout_files", "layout_rows"]
 
-#: GTKWave's flags of a row: decimal and to the right; that with texts from a file; a comment.
+#: GTKWave's row flags: decimal and right-aligned; the same with text from a file; a comment.
 _DECIMAL, _TEXTS, _COMMENT = 0x24, 0x2024, 0x200
-#: A cycle in the file; how wide GTKWave's waves are at first, in its frames of 200 pixels.
+#: Length of a cycle in the file; initial width of GTKWave's waves, in its frames of 200 pixels.
 _CYCLE_PS, _FRAMES = 1000, 2.5
 _UNITS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 _ERRORS = {status.value: status.name for status in Status}
@@ -29,7 +29,7 @@ _DIGITS = str.maketrans("0123456789abcdef", "abcdefghijklmnop")
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the layout: a signal with its bits, and texts of its values (name of them, "": none); or a heading."""
+    """A row of the layout: a signal with its bits and the name of its text table ("" for none), or a heading."""
 
     name: str
     bits: int = 0
@@ -37,7 +37,7 @@ class Row:
 
 
 def layout_rows(signals: Mapping[str, Mapping[str, int]]) -> Iterator[Row]:
-    """Yield the rows of a machine, of whose signals (by module) those are left out that it does not have."""
+    """Yield the rows of a machine, without signals that it does not have; `signals` are by module."""
     for unit in _UNITS:
         name = unit.name.lower()
         yield Row(f"{name} unit")
@@ -53,7 +53,7 @@ def layout_rows(signals: Mapping[str, Mapping[str, int]]) -> Iterator[Row]:
 
 
 def _texts(program: Program) -> dict[str, dict[int, str]]:
-    """Return the texts of counts of operations by unit, and of errors."""
+    """Return the text for operation counters by unit, and for error codes."""
     found: dict[str, dict[int, str]] = {"status": dict(_ERRORS)}
     for unit in _UNITS:
         name = unit.name.lower()
@@ -67,9 +67,9 @@ def _texts(program: Program) -> dict[str, dict[int, str]]:
 
 def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[str, int]],
                  span: tuple[int, int]) -> dict[Path, str]:
-    """Return the files that go with waves of a program, by their paths; of a machine without such signals none.
+    """Return the layout files for waves of a program, by path; none for a machine without such signals.
 
-    `span` is the first cycle of the waves and the last: viewers open with all of it in sight.
+    `span` is the first and the last cycle of the waves: viewers open with all of it visible.
     """
     rows = list(layout_rows(signals))
     if not any(row.texts for row in rows):
@@ -92,12 +92,12 @@ def layout_files(program: Program, waves: Path, signals: Mapping[str, Mapping[st
 
 
 def _format(stem: str, name: str) -> str:
-    """Return the name of a row's texts, a word of Surfer's commands: a space ends one there, `#` the line."""
+    """Return the name of a row's text table, as one word for Surfer: a space ends a word, `#` the line."""
     return re.sub(r"[^\w.-]", "_", f"{stem}_{name}")
 
 
 def _view(first_cycle: int, last_cycle: int) -> Iterator[str]:
-    """Where GTKWave begins and how far it zooms out: two to that many picoseconds a frame; no marker is set."""
+    """GTKWave's start and zoom: two to the power of the zoom is the picoseconds per frame; no marker is set."""
     cycles = max(last_cycle - first_cycle, 1)
     yield f"[timestart] {_CYCLE_PS * first_cycle}"
     yield f"*-{math.log2(_CYCLE_PS * cycles / _FRAMES):.6f} {' '.join(['-1'] * 27)}"
@@ -120,7 +120,7 @@ def _surfer(rows: list[Row], stem: str) -> Iterator[str]:
         yield f"variable_add {row.name}" if row.bits else f"divider_add {row.name.replace(' ', '_')}"
     for number, row in enumerate(rows):
         if row.bits:
-            # Surfer names a row by its number, in hexadecimal with the letters a to p.
+            # Surfer identifies a row by its number, in hexadecimal with the letters a to p as digits.
             yield f"item_focus {f'{number:x}'.translate(_DIGITS)}_{row.name}"
             yield f"item_set_format {_format(stem, row.texts) if row.texts else 'Unsigned'}"
     yield from ("item_unfocus", "zoom_fit")
