@@ -1,4 +1,4 @@
-"""Mixed models: accelerated parts on an engine of ours, the host's operators in LiteRT."""
+"""Mixed models: accelerated parts on one of our engines, the host's operators in LiteRT."""
 
 from tq_hw.sim.mixed.engine import MixedEngine, run_parts
 from tq_hw.sim.mixed.host import HostRunner

@@ -1,4 +1,4 @@
-"""Run mixed models: each part in its turn, tensors handed from one to the next."""
+"""Run mixed models part by part, and pass tensors from one part to the next."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,7 +25,7 @@ Accelerate = Callable[[AcceleratedPart, InputSet], Sequence[Array]]
 
 def run_parts(model: Model, parts: Sequence[AcceleratedPart | HostPart], hosts: Sequence[HostRunner],
               inputs: InputSet, accelerate: Accelerate) -> tuple[tuple[Array, ...], float, int]:
-    """Run one inference; return the outputs, seconds of the host's parts, and bytes that cross to programs and back.
+    """Run one inference; return the outputs, the seconds of the host's parts, and the bytes to and from programs.
 
     `hosts` are the runners of the host parts in order; `accelerate` runs a program.
     """

@@ -1,4 +1,4 @@
-"""Operators of the host, in LiteRT's reference kernels; LiteRT is in a process of its own, which it may take down."""
+"""Run the host's operators in LiteRT's reference kernels, in a separate process, since LiteRT may crash it."""
 
 import atexit
 import itertools
@@ -17,13 +17,13 @@ __all__ = ["HostRunner", "close_engines"]
 
 Array = npt.NDArray[Any]
 
-#: Kernels in the order in which they are tried: the second for operators that the reference resolver does not have.
+#: Kernels in order of preference: the second ones for operators that the reference resolver lacks.
 KERNELS = ("litert-ref", "litert-opt")
 _MISSING = "Didn't find op"
 _numbers = itertools.count()
 
 
-#: The engines that all host parts of this process share, as far as one was asked for.
+#: The engines shared by all host parts of this process, created on demand.
 _engines: dict[str, Oracle] = {}
 
 
@@ -35,7 +35,7 @@ def _engine(name: str) -> Oracle:
 
 @atexit.register
 def close_engines() -> None:
-    """End the engines of all host parts; what runs afterwards starts others."""
+    """End the engines of all host parts; a later run starts new ones."""
     while _engines:
         _engines.popitem()[1].close()
 
@@ -87,6 +87,6 @@ class HostRunner:
 
 
 def _drop(key: int) -> None:
-    """Let the interpreter of a runner that is gone go."""
+    """Release the interpreter of a runner that no longer exists."""
     for engine in _engines.values():
         engine.drop(key)

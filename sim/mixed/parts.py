@@ -1,4 +1,4 @@
-"""The steps of a mixed model: programs, and models of the host's operators between them."""
+"""The parts of a mixed model: programs, and models with the host's operators between them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -34,37 +34,37 @@ class AcceleratedPart:
 
 @dataclass(frozen=True, eq=False)
 class HostPart:
-    """Operators of the host that follow each other, as a model of their own, whose tensors have the same index."""
+    """Consecutive operators of the host, as a separate model whose tensors keep their indices."""
 
     model: Model
 
     @property
     def inputs(self) -> tuple[int, ...]:
-        """Tensors of the mixed model that it reads."""
+        """Input tensors of the part, as tensors of the mixed model."""
         return self.model.main.inputs
 
     @property
     def outputs(self) -> tuple[int, ...]:
-        """Tensors of the mixed model that it gives."""
+        """Output tensors of the part, as tensors of the mixed model."""
         return self.model.main.outputs
 
     @property
     def operators(self) -> tuple[Operator, ...]:
-        """What it runs."""
+        """Operators of the part."""
         return self.model.main.operators
 
     @property
     def is_stateful(self) -> bool:
-        """Whether one inference leaves something for the next one."""
+        """Whether state passes from one inference to the next."""
         main = self.model.main
         return any(op.op in _STATEFUL or any(index >= 0 and main.tensors[index].is_variable for index in op.inputs)
                    for op in main.operators)
 
 
 def common_config(parts: Iterable[AcceleratedPart | HostPart], wanted: Config | None, option: str) -> Config:
-    """Return the configuration that all programs of a mixed model are for.
+    """Return the configuration of all programs of a mixed model.
 
-    Raises `OptionError` where one is for another, or for another than is `wanted` by the caller's `option`.
+    Raises `OptionError` if they differ, or differ from the configuration `wanted` by the caller's `option`.
     """
     configs = [part.program.config for part in parts if isinstance(part, AcceleratedPart)]
     found = configs[0]
@@ -78,8 +78,8 @@ def common_config(parts: Iterable[AcceleratedPart | HostPart], wanted: Config | 
 def split(model: Model) -> list[AcceleratedPart | HostPart]:
     """Return the parts of a mixed model in order.
 
-    Raises `ModelError` for an accelerated part that holds no program, or one with other inputs and outputs than its
-    operator, `UnsupportedError` when resource variables are shared by several host parts.
+    Raises `ModelError` for an accelerated part without a program, or one whose inputs and outputs do not match its
+    operator, `UnsupportedError` when several host parts share resource variables.
     """
     parts: list[AcceleratedPart | HostPart] = []
     waiting: list[Operator] = []
