@@ -1,4 +1,4 @@
-"""The instruction-level executor: runs a command stream as docs/reference/semantics.md says, in numpy."""
+"""The instruction-level executor: runs a command stream in numpy, as docs/reference/semantics.md specifies."""
 
 from tq_hw.sim.executor.core import ExecutionResult, Executor, execute
 from tq_hw.sim.faults import SimulationError

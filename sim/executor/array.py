@@ -1,6 +1,6 @@
-"""Array operations: one gather and one matrix product for all tiles, handed out tile by tile.
+"""Array operations: one gather and one matrix product for all tiles, delivered tile by tile.
 
-The product is exact in float32: partial sums of at most 1024 products of int8 stay within 2^24.
+The product is exact in float32: partial sums of at most 1024 products of int8 are at most 2^24.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,18 +17,18 @@ from tq_hw.sim.executor.unknown import Flags, sums_unknown
 
 __all__ = ["ArrayTile", "FoldTable", "array_tiles"]
 
-#: Entries of the patch-folding table, three feeds each.
+#: Entries of the patch-folding table, for three feeds each.
 FoldTable = Sequence[Sequence[Mapping[str, int]]]
 
-#: int8 products that float32 adds exactly: 1024 * 2^14 = 2^24.
+#: Number of int8 products that float32 adds exactly: 1024 * 2^14 = 2^24.
 _EXACT_PRODUCTS = 1024
-#: Input bytes gathered at once.
+#: Input bytes gathered at a time.
 _CHUNK_BYTES = 1 << 25
 
 
 @dataclass(frozen=True)
 class ArrayTile:
-    """Sums of one (output block, tile): what is written or added to accumulators, which are unknown, the words read."""
+    """Sums of one (output block, tile), how they enter the accumulators, their unknown flags, and the words read."""
 
     values: Ints
     unknown: Flags
@@ -59,7 +59,7 @@ def array_tiles(machine: Machine, fields: Mapping[str, int], folds: FoldTable) -
 
 
 def _matrix(machine: Machine, fields: Mapping[str, int], places: Slots, folds: FoldTable | None) -> Gathered:
-    """Run GEMM, or folded when there is a folding table."""
+    """Run GEMM mode, or folded mode if there is a folding table."""
     config = machine.config
     used = fields["weight_rows"]
     if folds is None:
@@ -92,7 +92,7 @@ def _matrix(machine: Machine, fields: Mapping[str, int], places: Slots, folds: F
 
 
 def _gemm_input(machine: Machine, fields: Mapping[str, int], places: Slots) -> tuple[np.ndarray, Flags | None, Index]:
-    """Return x[slot, step, r] for r < weight_rows, which are unknown, and the words read."""
+    """Return x[slot, step, r] for r < weight_rows, its unknown flags, and the words read."""
     config, used, slices = machine.config, fields["weight_rows"], fields["slices"]
     ky, kx, ib = (a.reshape(-1) for a in np.meshgrid(
         np.arange(fields["kernel_rows"]), np.arange(fields["kernel_cols"]), np.arange(fields["kernel_blocks"]),
@@ -111,7 +111,7 @@ def _gemm_input(machine: Machine, fields: Mapping[str, int], places: Slots) -> t
 
 def _folded_input(machine: Machine, fields: Mapping[str, int], places: Slots,
                   folds: FoldTable) -> tuple[np.ndarray, Flags | None, Index]:
-    """Return x[slot, step, r] for r < weight_rows, which are unknown, and the words read."""
+    """Return x[slot, step, r] for r < weight_rows, its unknown flags, and the words read."""
     width, used = machine.config.word_bytes, fields["weight_rows"]
     unknown = None if machine.unknown is None else np.zeros((len(places.oy), fields["kernel_blocks"], used), bool)
     base = fields["in_base"] + places.oy * fields["in_row_step"] + places.ox * fields["in_col_step"]

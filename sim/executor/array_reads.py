@@ -1,4 +1,4 @@
-"""What an array operation reads: inputs, weights, padding; and what comes of it, for all modes."""
+"""Reads of an array operation (inputs, weights, padding) and its result, for all modes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from tq_hw.sim.executor.unknown import Flags
 
 __all__ = ["Gathered", "Slots", "check_banks", "in_image", "read_inside", "weights_of"]
 
-#: Input rows and columns are counted modulo 2^these.
+#: Input rows and columns are counted modulo 2 to the power of these.
 _COORDINATE_BITS = {"parallel": 18, "serial": 32}
 
 
@@ -24,13 +24,13 @@ class Slots:
 
 
 def in_image(machine: Machine, at: Index, size: int) -> np.ndarray:
-    """Return which rows or columns lie in an image of `size` of them."""
+    """Return which rows or columns lie in an image with `size` of them."""
     return np.asarray((at & (1 << _COORDINATE_BITS[machine.config.design]) - 1) < size)
 
 
 @dataclass(frozen=True)
 class Gathered:
-    """`sums[slot, block, col]` of a whole operation, and the addresses behind them (-1: none read).
+    """`sums[slot, block, col]` of a whole operation, and the addresses read for them (-1: none).
 
     `inputs[slot, ...]` or, depthwise, `inputs[slot, block, ...]`; `weights[block, ...]`; `unknown` as `sums`.
     """
@@ -49,7 +49,7 @@ class Gathered:
 
 
 def weights_of(machine: Machine, fields: Mapping[str, int], steps: int) -> tuple[Ints, Flags, Index]:
-    """Return weights[block, step * weight_rows, cols] as int32, which are unknown, and their addresses."""
+    """Return weights[block, step * weight_rows, cols] as int32, their unknown flags, and their addresses."""
     words = (fields["weight_base"]
              + np.arange(fields["out_blocks"], dtype=np.int64)[:, None] * fields["weight_block_step"]
              + np.arange(steps * fields["weight_rows"]))
@@ -62,14 +62,14 @@ def weights_of(machine: Machine, fields: Mapping[str, int], steps: int) -> tuple
 
 
 def read_inside(machine: Machine, words: Index, inside: np.ndarray) -> tuple[np.ndarray, Flags | None, Index]:
-    """Return int8 lanes of the words that lie inside the image, which are unknown, the addresses (-1 elsewhere)."""
+    """Return the int8 lanes of the words inside the image, their unknown flags, and the addresses (-1 outside)."""
     words = machine.address(np.where(inside, words, 0))
     unknown = None if machine.unknown is None else machine.read_unknown(words) & inside[..., None]
     return machine.scratchpad[words].view(np.int8), unknown, np.where(inside, words, -1)
 
 
 def check_banks(machine: Machine, words: Index) -> None:
-    """BANK_CONFLICT if two of the words of a row, -1 for none, lie in one bank."""
+    """BANK_CONFLICT if two words of a row lie in one bank; -1 stands for no word."""
     for a in range(words.shape[1]):
         for b in range(a):
             clash = (words[:, a] >= 0) & (words[:, b] >= 0) & ((words[:, a] - words[:, b]) % 4 == 0)

@@ -1,4 +1,4 @@
-"""The executor: four unit queues, tokens, accumulator hand-over, and the checks of a whole stream."""
+"""The executor: four unit queues, tokens, accumulator handover, and the checks of a whole stream."""
 
 import random
 from collections import deque
@@ -27,9 +27,9 @@ Array = npt.NDArray[Any]
 class Executor:
     """Runs one program once.
 
-    Units run whole operations (tiles, where accumulators are handed over) in an order that the tokens
-    allow: seed 0 keeps to the stream's order where it can, other seeds draw the order, so that a
-    missing token shows as a wrong result. `check_races` finds it for certain, in any order.
+    Units run whole operations, or tiles if they hand over accumulators, in an order that the tokens allow. Seed 0
+    follows the stream's order as far as possible. Other seeds draw a random order, so that a missing token is likely to
+    give a wrong result. `check_races` detects it in any order.
     """
 
     def __init__(self, program: Program, *, seed: int = 0, check_races: bool = False,
@@ -59,9 +59,8 @@ class Executor:
     def run(self, inputs: Sequence[Array], *, keep: bool = False) -> ExecutionResult:
         """Run the program on one array per input port.
 
-        Raises OptionError for inputs that do not fit, SimulationError for whatever stops the machine:
-        an error status, commands that wait for each other, a race (`check_races`), accumulators that
-        nobody reads.
+        Raises OptionError for inputs that do not fit, SimulationError for whatever stops the machine: an error status,
+        commands that wait for each other, a race (`check_races`), accumulators that are never read.
         """
         self._check_stream()
         self._place_inputs(inputs)
@@ -70,7 +69,7 @@ class Executor:
         return self._result(keep)
 
     def _check_stream(self) -> None:
-        """Raise SimulationError for a stream that breaks the layout."""
+        """Raise SimulationError for a malformed stream."""
         for error in (self._stream.end, *self._stream.refused.values()):
             if error is not None:
                 run = None if error.unit is Unit.CONTROL else len(self._operations[error.unit])
@@ -85,7 +84,7 @@ class Executor:
             machine.memory[port.region][port.region_offset_bytes:port.region_offset_bytes + data.size] = data
 
     def _run_all(self) -> None:
-        """Let the units work until none of them goes on."""
+        """Run the units until none of them can continue."""
         order = list(self._queues.values())
         while True:
             self._deal()
@@ -111,9 +110,9 @@ class Executor:
                                tuple(self._operations[Unit.STORE]))
 
     def _deal(self) -> None:
-        """Give the units their commands in the stream's order; a full queue holds up all commands after.
+        """Move commands to the units' queues in the stream's order; a full queue blocks all later commands.
 
-        Words leave the queue when the operation before them is done: the hardware is never slower.
+        An operation's words leave its queue when the operation before it is done; hardware frees them no later.
         """
         while self._to_deal:
             operation = self._to_deal[0]
@@ -148,7 +147,7 @@ class Executor:
                                   "orders them", None, *race.second) from None
 
     def _stop(self, queue: Queue, operation: Operation, fault: Fault) -> None:
-        """End the run with what stopped a unit."""
+        """End the run with the fault of a unit."""
         what = "undefined" if fault.status is None else fault.status.name
         raise SimulationError(f"{located(self.program, queue.unit, operation.run)}: {what}: {fault}", fault.status,
                               queue.unit, operation.run) from None
@@ -195,7 +194,7 @@ class Executor:
             "allowed"))
 
     def _read_tile(self, words: Index) -> None:
-        """Record what a tile reads."""
+        """Record the reads of a tile."""
         self.machine.note_read(words)
 
     def _check_end(self) -> None:
@@ -213,7 +212,7 @@ class Executor:
             raise SimulationError(f"{self.program.name}: {count} accumulator buffers are never read")
 
     def _first_to_wait(self) -> tuple[Unit, int]:
-        """Return the RUN that the hardware's watchdog names: the first unit that waits for tokens, or else waits."""
+        """Return the RUN that the hardware's watchdog names: of the first unit that waits for tokens, or else waits."""
         tokens = [(queue.unit, queue.waiting[0].run) for queue in self._queues.values()
                   if queue.waiting and queue.active is None]
         under_way = [(queue.unit, queue.active.run) for queue in self._queues.values() if queue.active is not None]
@@ -242,8 +241,8 @@ def execute(program: Program, inputs: Sequence[Array], *, seed: int = 0, check_r
             state: bytes | None = None, scratchpad: Bytes | None = None) -> ExecutionResult:
     """Run `program` once on one array per input; see `Executor` and `Executor.run`.
 
-    `state` is region 2 before the run (its size that of the program's state image, which is the default);
-    `scratchpad` what an earlier run left there, undefined by default.
+    `state` is the initial contents of region 2, by default the program's state image, which has the same size;
+    `scratchpad` is what an earlier run left there, by default undefined.
     """
     return Executor(program, seed=seed, check_races=check_races, state=state, scratchpad=scratchpad).run(
         inputs, keep=keep)

@@ -1,4 +1,4 @@
-"""Depthwise array operations: taps of rows that pass the array."""
+"""Depthwise array operations: taps on rows that stream through the array."""
 
 from collections.abc import Mapping
 
@@ -47,10 +47,11 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
                 beyond = kx >= fields["kernel_cols"]
                 machine.promise(not (beyond and w.any()),
                                 f"weights of kernel column {kx}, which does not exist, must be 0")
-                # The serial design takes no step for such a column, the parallel one none for what has not passed.
+                # The serial design has no step for such a column; the parallel one cannot use a column that never
+                # enters the array.
                 reaches = inside & (not beyond if serial else col <= _last_column(fields, kx // 3))
                 x, x_unknown, here = read_inside(machine, words, reaches[:, None])
-                # What passes the array and meets no weight may be anything: nobody waits for it.
+                # Data that meet no weight are not waited for and may have any value.
                 read += [] if beyond else [here[..., None]]
                 x = np.take_along_axis(x, lane[None], axis=2)
                 sums += np.where(inside[:, None, None], x, np.int8(fields["zero_point"])).astype(np.int32) * w
@@ -63,15 +64,15 @@ def depthwise(machine: Machine, fields: Mapping[str, int], places: Slots) -> Gat
 
 
 def _last_column(fields: Mapping[str, int], step: int) -> int:
-    """Return the last column that the parallel design reads of a row in the `step`-th step of kernel columns."""
+    """Return the last column of a row that the parallel design reads in the `step`-th step of kernel columns."""
     first = fields["col_first"]
     return int(max(0, first + 3 * step) + max(fields["period"], 1 - first) - 1)
 
 
 def _check_passing(machine: Machine, fields: Mapping[str, int], i: int, block_words: Index, col_steps: int) -> None:
-    """Check the words of whole rows that pass the array in the steps of kernel rows `i`.
+    """Check all words of the rows that stream through the array in the steps of kernel rows `i`.
 
-    BAD_ADDRESS for one beyond the scratchpad, BANK_CONFLICT if two rows that pass together share a bank.
+    BAD_ADDRESS for a word beyond the scratchpad, BANK_CONFLICT if two rows that stream together share a bank.
     """
     groups = machine.config.groups
     oy = np.arange(ceil_div(fields["slots"], fields["out_cols"]), dtype=np.int64)

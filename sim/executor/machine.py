@@ -1,4 +1,4 @@
-"""What the executor's units share: memories, undefined bytes, and the records of who wrote what."""
+"""Shared state of the executor's units: memories, undefined bytes, and the last writer of each word."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,12 +19,12 @@ __all__ = ["AccBuffer", "Bytes", "Fault", "Index", "Ints", "Machine"]
 
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int32]
-#: Word addresses, before they are taken modulo 2^16.
+#: Word addresses before the reduction modulo 2^16.
 Index = npt.NDArray[np.int64]
 
 
 class Fault(Exception):
-    """A unit stops with `status`, None where the hardware goes on; the executor adds which RUN it was."""
+    """A unit stops with `status`, None if the hardware continues; the executor adds the RUN."""
 
     def __init__(self, status: Status | None, message: str) -> None:
         super().__init__(message)
@@ -33,7 +33,7 @@ class Fault(Exception):
 
 @lru_cache(maxsize=16)
 def _noise_of(seed: int) -> Bytes:
-    """Return a million random bytes, which nobody changes: drawing them takes longer than running a small program."""
+    """Return a million constant random bytes, cached: drawing them takes longer than running a small program."""
     noise = np.random.default_rng(seed).integers(0, 256, 1 << 20, np.uint8)
     noise.flags.writeable = False
     return noise
@@ -41,7 +41,7 @@ def _noise_of(seed: int) -> Bytes:
 
 @dataclass
 class AccBuffer:
-    """One accumulator buffer: `values[slot, col]` of the tile in it, and which of them are unknown."""
+    """One accumulator buffer: `values[slot, col]` of its tile, and their unknown flags."""
 
     values: Ints
     unknown: Flags
@@ -60,8 +60,8 @@ class Machine:
     full : accumulator buffers handed over and not yet released, oldest first
     open : buffers that an operation without `acc_last` left open, in order
     writers : last writer of each scratchpad word, unit * 2^24 + RUN, or -1
-    noted : in a survey, what went wrong in the operation under way; else None: the first fault ends the run
-    unknown : in a survey, what nobody knows
+    noted : in a survey, faults of the current operation; else None: the first fault ends the run
+    unknown : in a survey, the unknown flags of all values
     undefined : in a survey, the first promise that was broken; empty if none was
     """
 
@@ -90,7 +90,7 @@ class Machine:
         self.writers: npt.NDArray[np.int64] = np.full(config.scratchpad_words, -1, np.int64)
 
     def noise(self, *shape: int) -> Bytes:
-        """Return undefined bytes; different ones on each call."""
+        """Return undefined bytes, different ones on each call."""
         count = int(np.prod(shape))
         if count > self._noise.size // 2:
             return np.resize(self._noise, shape)
@@ -105,13 +105,13 @@ class Machine:
         return np.frombuffer(self.noise(*shape, 4).tobytes(), np.int32).reshape(shape).copy()
 
     def fault(self, status: Status, message: str) -> None:
-        """Stop the unit, or note in a survey that it would have stopped."""
+        """Stop the unit; in a survey, record that it would have stopped."""
         if self.noted is None:
             raise Fault(status, message)
         self.noted.add(status)
 
     def promise(self, holds: bool, message: str) -> None:
-        """Stop unless `holds`, or note it in a survey: what makes results undefined and the hardware does not find."""
+        """Require what defined results depend on and the hardware does not check; in a survey, record a violation."""
         if holds:
             return
         if self.noted is None:
@@ -119,14 +119,14 @@ class Machine:
         self.undefined = self.undefined or message
 
     def require_legal(self, unit: Unit, fields: Mapping[str, int]) -> None:
-        """Refuse an operation that breaks a rule of isa/legality.py; note what it will break while it runs."""
+        """Refuse an operation that breaks a rule of isa/legality.py; record a rule that it breaks while it runs."""
         if broken := broken_rule(self.config, unit, fields, len(self.open)):
             raise Fault(Status.BAD_OPERATION, broken)
         if broken := broken_while_running(self.config, unit, fields):
             self.fault(Status.BAD_OPERATION, broken)
 
     def address(self, words: npt.NDArray[Any]) -> Index:
-        """Take word addresses modulo 2^16; BAD_ADDRESS for one beyond the scratchpad."""
+        """Reduce word addresses modulo 2^16; BAD_ADDRESS for one beyond the scratchpad."""
         words = np.asarray(words, np.int64) & 0xFFFF
         size = self.config.scratchpad_words
         if words.size and int(words.max()) >= size:
@@ -135,7 +135,7 @@ class Machine:
         return words
 
     def read(self, words: npt.NDArray[Any]) -> Bytes:
-        """Return the scratchpad words at the given addresses: shape of `words` + (word_bytes,)."""
+        """Return the scratchpad words at the given addresses, of shape `words.shape` + (word_bytes,)."""
         words = self.address(words)
         self.note_read(words)
         return self.scratchpad[words]
@@ -164,7 +164,7 @@ class Machine:
             self.unknown.give_up(f"race: {race.first} and {race.second} at {race.where}")
 
     def write(self, words: npt.NDArray[Any], low: int, values: Bytes, unknown: Flags | None = None) -> None:
-        """Write byte lanes `low`.. of the words at the given addresses; the last of equal addresses holds."""
+        """Write byte lanes from `low` on of the words at the given addresses; of equal addresses, the last one wins."""
         words = self.address(words)
         lanes = slice(low, low + values.shape[-1])
         self.scratchpad[words, lanes] = values
@@ -175,7 +175,7 @@ class Machine:
         self.note_write(words)
 
     def region(self, number: int, first: int, last: int) -> Bytes | None:
-        """Return region `number` after a check that bytes first..last lie in it; None in a survey if they do not."""
+        """Return region `number` after checking that it contains bytes first..last; None in a survey if it does not."""
         size = self.memory[number].size
         if first < 0 or last >= size:
             self.fault(Status.BUS_ERROR, f"bytes {first}..{last} of region {number} are accessed, which has {size}")

@@ -1,4 +1,4 @@
-"""One micro-operation on a group of chunks, and the parameter blocks that it may use."""
+"""Execute one micro-operation on a group of chunks, with its parameter blocks."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -15,7 +15,7 @@ from tq_hw.sim.executor.uop import activate, entry_of, evaluate, look_up, reduce
 
 __all__ = ["ELEMENT_TYPES", "ParameterBlock", "Pass", "note_blocks"]
 
-#: Bytes of an element of a stream and its numpy type, by the code in a register.
+#: By type code in a register: bytes of a stream's element, and its numpy type.
 ELEMENT_TYPES = ((1, np.dtype("i1")), (2, np.dtype("<i2")), (4, np.dtype("<i4")), (1, np.dtype("u1")))
 _NONE: Flags = np.zeros((1, 1, 1), np.bool_)
 
@@ -28,9 +28,9 @@ def note_blocks(machine: Machine, fields: Mapping[str, int]) -> None:
 
 
 class ParameterBlock:
-    """One output block's parameters: int32 biases and multipliers, shifts.
+    """Parameters of one output block: int32 biases and multipliers, shifts.
 
-    The parallel design reads a block whole; the serial one, whose words have four bytes, what is used.
+    The parallel design reads a whole block; the serial one, whose words have four bytes, reads only what is used.
     """
 
     def __init__(self, machine: Machine, fields: Mapping[str, int], block: int) -> None:
@@ -44,7 +44,7 @@ class ParameterBlock:
         self._places = (self.words & 0xFFFF) % config.scratchpad_words
 
     def get(self, name: str, channels: int) -> tuple[Ints, Flags]:
-        """Return one kind of parameter of the first channels, and which are unknown."""
+        """Return one kind of parameter of the first channels, and its unknown flags."""
         machine, (first, size) = self.machine, self._parts[name]
         words = slice(first, first - (-size * channels // self.config.word_bytes))
         if self.config.design == "serial":
@@ -60,7 +60,7 @@ class ParameterBlock:
 
 
 class Program(Protocol):
-    """What a pass asks of the program that it is part of: `MicroProgram`."""
+    """The part of `MicroProgram` that a pass uses."""
 
     machine: Machine
     fields: Mapping[str, int]
@@ -73,7 +73,7 @@ class Program(Protocol):
         ...
 
     def addresses(self, stream: str, blocks: Index, slots: Index, i1: int = 0, i2: int = 0) -> Index:
-        """Return first addresses of elements."""
+        """Return the first word addresses of elements."""
         ...
 
     def span(self, stream: str, block: int, channels: int) -> tuple[int, int, int, int]:
@@ -81,7 +81,7 @@ class Program(Protocol):
         ...
 
     def register(self, number: int, beats: int) -> slice:
-        """Return the places of a vector register."""
+        """Return the words of a vector register."""
         ...
 
     def parameters(self, block: int) -> ParameterBlock:
@@ -90,7 +90,7 @@ class Program(Protocol):
 
 
 class Pass:
-    """One micro-operation on a group of chunks; `flags` says which registers are unknown."""
+    """One micro-operation on a group of chunks; `flags` are the registers' unknown flags."""
 
     def __init__(self, program: Program, uop: Mapping[str, int], blocks: Index, slots: Index,
                  repeats: tuple[int, int], registers: Ints, flags: Flags | None) -> None:
@@ -105,7 +105,7 @@ class Pass:
         self.repeats, self.registers, self.flags = repeats, registers, flags
 
     def run(self, acc: Ints | None, acc_unknown: Flags | None) -> None:
-        """Fetch operands, compute, send the results to where they go."""
+        """Fetch operands, compute, and write the results to their destination."""
         uop = self.uop
         broken = broken_clamp(uop, self.fields)
         self.machine.promise(not broken, broken)
@@ -125,7 +125,7 @@ class Pass:
         self._send(x, unknown)
 
     def _by_channel(self, name: str) -> tuple[Ints, Flags]:
-        """Spread a parameter per channel over the beats of a chunk."""
+        """Broadcast a parameter per channel over the beats of a chunk."""
         shape = (1, self.beats, self.program.lanes)
         values, unknown = self.program.parameters(int(self.blocks[0])).get(name, self.channels)
         return np.tile(values, self.words).reshape(shape), np.tile(unknown, self.words).reshape(shape)
@@ -157,7 +157,7 @@ class Pass:
         return look_up(machine.table, which, value), unknown
 
     def _read(self, stream: str) -> tuple[Ints, Flags]:
-        """Return elements [chunk, beat, lane] of stream a or b, and which are unknown."""
+        """Return elements [chunk, beat, lane] of stream a or b, and their unknown flags."""
         program, machine, width = self.program, self.machine, self.machine.config.word_bytes
         size, low, count, end = program.span(stream, int(self.blocks[0]), self.channels)
         kind = ELEMENT_TYPES[self.fields[f"{stream}_type"]][1]

@@ -1,4 +1,4 @@
-"""The micro-program of a vector operation on groups of equally long chunks: addresses, streams, registers, results."""
+"""A vector program on groups of equally long chunks: addresses, streams, registers, results."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -21,7 +21,7 @@ class MicroProgram:
 
     Members
     -------
-    before, body, after : numbers of the micro-operations; in a survey without those that break a rule
+    before, body, after : indices of the micro-operations; in a survey without those that break a rule
     param_words : scratchpad words of the parameter blocks that were read
     """
 
@@ -81,7 +81,7 @@ class MicroProgram:
         return bool(uop["destination"] in OUTPUTS if stream == "out" else uop[f"{stream}_source"] == Source.STREAM)
 
     def independent(self, blocks: Index, slots: Index) -> bool:
-        """Whether running the chunks together gives what running them in turn gives."""
+        """Whether chunks run together give the same results as chunks run one after the other."""
         if not self._registers_are_written_first(slots.shape[1] * self.beats):
             return False
         outside = [*self.before, *self.after]
@@ -104,13 +104,13 @@ class MicroProgram:
         return True
 
     def span(self, stream: str, block: int, channels: int) -> tuple[int, int, int, int]:
-        """Return element bytes, first byte, bytes and the number of words that a slot's channels reach."""
+        """Return element bytes, first byte, number of bytes, and number of words of a slot's channels."""
         size = ELEMENT_TYPES[self.fields[f"{stream}_type"]][0]
         low = self.sub(block) * self.channels * size
         return size, low, channels * size, (low + channels * size - 1) // self.machine.config.word_bytes + 1
 
     def _registers_are_written_first(self, beats: int) -> bool:
-        """Whether every vector register word that a chunk reads was written for the same chunk."""
+        """Whether each vector register word that a chunk reads was written earlier in the same chunk."""
         written: npt.NDArray[np.bool_] = np.zeros(len(self.machine.registers), bool)
         for u in (*self.before, *self.body, *self.after):
             uop = self.uops[u]
@@ -125,7 +125,7 @@ class MicroProgram:
         return True
 
     def register(self, number: int, beats: int) -> slice:
-        """Return the words of this many beats from a vector register on."""
+        """Return the words for this many beats from a vector register on."""
         first = number * self.machine.config.vector_register_words
         return slice(first, first + beats)
 
@@ -143,7 +143,7 @@ class MicroProgram:
             machine.unknown.registers[:] = flags[-1]
 
     def parameters(self, block: int) -> ParameterBlock:
-        """Return a parameter block, read when it is asked for first."""
+        """Return a parameter block, which is read at its first use."""
         if block not in self._params:
             self._params[block] = ParameterBlock(self.machine, self.fields, block)
             self.param_words.append(self._params[block].words)

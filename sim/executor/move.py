@@ -11,7 +11,7 @@ from tq_hw.sim.executor.unknown import Flags
 
 __all__ = ["load", "store", "store_covers"]
 
-#: Bytes handled at once: bounds the memory that one operation takes.
+#: Bytes handled at a time, to bound the memory that one operation takes.
 _CHUNK_BYTES = 1 << 23
 
 
@@ -28,7 +28,7 @@ def _words(fields: Mapping[str, int]) -> Index:
 
 
 def _per_word(fields: Mapping[str, int], usual: str, last: str) -> Index:
-    """Return a field's value for every word of a run: the last block of a pixel has its own."""
+    """Return a field's value for every word of a run: the last block of a pixel has a value of its own."""
     values = np.full(fields["count0"], fields[usual], np.int64)
     values[-1] = fields[last]
     return np.tile(values, fields["count1"])
@@ -52,7 +52,7 @@ def load(machine: Machine, fields: Mapping[str, int]) -> None:
     advance = _per_word(fields, "advance_bytes", "last_advance_bytes")
     starts = np.cumsum(advance) - advance
     lanes = np.arange(width)
-    # Position in the memory run of each byte of each word; outside 0..run_bytes-1 it is fill.
+    # Position in the memory run of each byte of each word; positions outside 0..run_bytes-1 are fill.
     position = starts[:, None] + lanes - fields["pad_before_bytes"]
     inside = (position >= 0) & (position < fields["run_bytes"])
     defined = lanes < emit[:, None]
@@ -62,7 +62,7 @@ def load(machine: Machine, fields: Mapping[str, int]) -> None:
     words = _words(fields)
     size = fields["run_bytes"]
     if machine.config.design == "serial":
-        # It reads what the words hold, and leaves the rest of the run alone.
+        # The serial design reads only the part of the run that its words take.
         size = int(position[inside].max()) + 1 if inside.any() else 0
     if size and machine.region(fields["region"], int(offsets.min()), int(offsets.max()) + size - 1) is None:
         machine.address(bases[:, None] + words)
@@ -102,7 +102,7 @@ def _load_coded(machine: Machine, fields: Mapping[str, int]) -> None:
 
 def _read_memory(machine: Machine, fields: Mapping[str, int], offsets: Index, size: int,
                  source: Index) -> tuple[np.ndarray, Flags | None]:
-    """Return bytes `source` of each run, and which are unknown; each run is read whole."""
+    """Return bytes `source` of each run, and their unknown flags; each run is read as a whole."""
     number = fields["region"]
     places = offsets[:, None] + np.arange(size)
     machine.note_read(places.reshape(-1), number, Unit.LOAD)

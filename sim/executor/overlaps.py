@@ -1,8 +1,12 @@
-"""Where a vector operation reads what it writes itself, in an order that the hardware does not keep.
+"""Find vector operations that read their own results in an order that the hardware does not keep.
 
-Kept is the order of a chunk's micro-operations: what one has written is read by those after it. A micro-operation
-that reads words which it writes for an earlier slot finds either value, as does a chunk that reads what an earlier one
-wrote; parameter blocks are read long before they are used, while operations before are still under way.
+The hardware keeps the order of a chunk's micro-operations: one that writes a word precedes those that read it
+afterwards. The results are undefined in these cases:
+
+- a micro-operation reads words that it writes for an earlier slot;
+- a chunk reads words that an earlier chunk wrote;
+- parameter blocks were written a short time before: they are read long before they are used, while earlier operations
+  are still under way.
 """
 
 import numpy as np
@@ -13,12 +17,12 @@ from tq_hw.sim.executor.microprogram import MicroProgram
 
 __all__ = ["note_overlaps", "note_parameters"]
 
-#: Operations of the vector unit before this one whose outputs may come after the reading of its parameters.
+#: Preceding operations of the vector unit whose outputs may still be under way when parameters are read.
 _UNDER_WAY = 6
 
 
 def note_overlaps(machine: Machine, program: MicroProgram, blocks: Index, slots: Index, written: np.ndarray) -> None:
-    """Give results up where chunks read what they or earlier ones write; `written` are the operation's words so far."""
+    """Give up results if chunks read what they or earlier ones write; `written` are the operation's words so far."""
     assert machine.unknown is not None
     for chunk in range(len(blocks)):
         here, block = slots[chunk:chunk + 1], blocks[chunk:chunk + 1]
@@ -45,7 +49,7 @@ def _passes(program: MicroProgram) -> set[tuple[int, int, int]]:
 
 
 def _overtakes(program: MicroProgram, stream: str, reads: Index, outputs: Index) -> bool:
-    """Whether slots read words that the same or earlier slots write, other than their own in place."""
+    """Whether slots read words that the same or earlier slots write, except their own words in place."""
     first_writer = np.full(1 << 16, len(outputs), np.int64)
     number = np.broadcast_to(np.arange(len(outputs))[:, None], outputs.shape)
     np.minimum.at(first_writer, outputs, number)
@@ -61,7 +65,7 @@ def _overtakes(program: MicroProgram, stream: str, reads: Index, outputs: Index)
 
 
 def note_parameters(machine: Machine, program: MicroProgram) -> None:
-    """Give results up where an operation's parameters were written by the vector unit a short while ago."""
+    """Give up results if the vector unit wrote an operation's parameters a short time before."""
     assert machine.unknown is not None
     for words in program.param_words:
         writers = machine.writers[(words & 0xFFFF) % machine.config.scratchpad_words]

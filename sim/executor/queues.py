@@ -1,4 +1,4 @@
-"""What stands between the units: the queue of each with its present operation, and the tokens from one to another."""
+"""State between the units: the queue of each with its current operation, and the tokens from one unit to another."""
 
 from collections import deque
 from collections.abc import Generator, Iterator
@@ -9,18 +9,18 @@ from tq_hw.isa.operations import Operation
 
 __all__ = ["MAX_TOKENS", "Progress", "Queue", "Tokens"]
 
-#: What an operation under way waits for, or None when it went on.
+#: What an operation under way waits for, or None if it made progress.
 Progress = Generator[str | None]
 
-#: Tokens that a counter holds.
+#: Largest count of tokens.
 MAX_TOKENS = 255
 
 
 @dataclass
 class Queue:
-    """One unit: the commands that were dealt to it, and what it is doing.
+    """One unit: the commands in its queue, and its current operation.
 
-    `words` counts the command words that wait after those of the next operation.
+    `words` counts the command words in the queue beyond those of the next operation.
     """
 
     unit: Unit
@@ -33,13 +33,13 @@ class Queue:
 
 @dataclass
 class Tokens:
-    """Tokens from one unit to another: how many, and the giver's clock at each gift still to be taken."""
+    """Tokens from one unit to another: their count, and the giver's clock for each gift that is not yet taken."""
 
     count: int = 0
     gifts: deque[tuple[int, tuple[int, ...]]] = field(default_factory=deque)
 
     def take(self, count: int) -> Iterator[tuple[int, ...]]:
-        """Take tokens, of which there are as many; yield the giver's clocks at their gifts."""
+        """Take tokens, at most `self.count`; yield the giver's clocks of their gifts."""
         self.count -= count
         while count:
             given, clock = self.gifts.popleft()

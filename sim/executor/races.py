@@ -1,7 +1,7 @@
-"""Race detection: every access to a word must be ordered, by tokens or accumulators, after the other unit's.
+"""Race detection: tokens or accumulators must order every two conflicting accesses of different units to a word.
 
-Each unit has a vector clock over the four units; its own entry ticks with each operation (with each
-tile, where tiles hand accumulators over). A token carries the giver's clock to the taker.
+Each unit has a vector clock over the four units. Its own entry ticks with each operation, or with each tile if tiles
+hand over accumulators. A token carries the giver's clock to the taker.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ Stamps = npt.NDArray[np.int32]
 
 
 class Race(Exception):
-    """Two RUNs touch the same word in no order: `(unit, run)` of the earlier one, what each did, where."""
+    """Two RUNs access the same word in no order: `(unit, run)` of each, the kinds of access, and the place."""
 
     def __init__(self, first: tuple[Unit, int], did: str, second: tuple[Unit, int], does: str, where: str) -> None:
         super().__init__(where)
@@ -26,7 +26,7 @@ class Race(Exception):
 
 
 class RaceChecker:
-    """Clocks of the units, and the last access of each unit to each place.
+    """The units' clocks, and the last access of each unit to each place.
 
     Places are scratchpad words and single bytes of the regions (keys "scratchpad", 0, 1, 2, 3).
     """
@@ -44,20 +44,20 @@ class RaceChecker:
         self._runs[unit].append(run)
 
     def snapshot(self, unit: Unit) -> tuple[int, ...]:
-        """Return the unit's clock, to travel with a token or a buffer."""
+        """Return the unit's clock, to be passed on with a token or a buffer."""
         return tuple(self.clocks[unit])
 
     def join(self, unit: Unit, clock: tuple[int, ...]) -> None:
-        """Put what happened before `clock` before the unit's next event."""
+        """Order everything that happened before `clock` before the unit's next event."""
         self.clocks[unit] = [max(a, b) for a, b in zip(self.clocks[unit], clock, strict=True)]
 
     def read(self, unit: Unit, run: int, where: npt.NDArray[Any], place: object = "scratchpad") -> None:
-        """Record a read; Race if a write of another unit is not known to be before it."""
+        """Record a read; Race if a write of another unit is not ordered before it."""
         self._check(self._writes, unit, run, where, place, "writes", "reads")
         self._stamps(self._reads, place, unit)[where] = self.clocks[unit][unit - 1]
 
     def write(self, unit: Unit, run: int, where: npt.NDArray[Any], place: object = "scratchpad") -> None:
-        """Record a write; Race if any access of another unit is not known to be before it."""
+        """Record a write; Race if any access of another unit is not ordered before it."""
         self._check(self._writes, unit, run, where, place, "writes", "writes")
         self._check(self._reads, unit, run, where, place, "reads", "writes")
         self._stamps(self._writes, place, unit)[where] = self.clocks[unit][unit - 1]

@@ -1,4 +1,4 @@
-"""What the executor hands back: outputs, memories, and who wrote what."""
+"""The executor's result: outputs, memories, and the writer of each word."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,15 +19,15 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class ExecutionResult:
-    """Outcome of one run.
+    """Result of one run.
 
     Members
     -------
-    outputs : one array per output port, as the model has it
+    outputs : one array per output port, in the model's type and shape
     state : region 2 after the run; pass it to the next run of a stateful model
-    runs : RUN commands done, per unit
+    runs : number of RUN commands, per unit
     tokens_left : tokens that nobody took, per (giver, taker)
-    memory, scratchpad : contents after the run, when asked for with `keep`
+    memory, scratchpad : contents after the run, if requested by `keep`
     """
 
     outputs: tuple[Array, ...]
@@ -40,14 +40,14 @@ class ExecutionResult:
     _stores: tuple[Operation, ...] = ()
 
     def writer_of_word(self, word: int) -> tuple[Unit, int] | None:
-        """Return (unit, RUN) that wrote a scratchpad word last; None: nobody. Needs `keep`."""
+        """Return the (unit, RUN) that last wrote a scratchpad word, None if none did. Needs `keep`."""
         if self._writers is None:
             raise OptionError("who wrote a word is known only of a run with keep=True")
         value = int(self._writers[word])
         return None if value < 0 else (Unit(value >> 24), value & 0xFFFFFF)
 
     def writer_of(self, region: int, byte: int) -> tuple[Unit, int] | None:
-        """Return (unit, RUN) that wrote a byte of a region last; None: the host. Needs `keep`."""
+        """Return the (unit, RUN) that last wrote a byte of a region, None for the host. Needs `keep`."""
         if self._writers is None:
             raise OptionError("who wrote a byte is known only of a run with keep=True")
         for operation in reversed(self._stores):

@@ -1,8 +1,8 @@
-"""All that a program may end in: what the hardware is held against when a stream is not as a compiler makes it.
+"""All possible outcomes of a program: the reference for the hardware on streams that no compiler emits.
 
-Units work at the same time, and the first error ends the run, so a stream with several errors may end in any of those
-that a unit can come to. A survey lets every unit go on until it has stopped or waits for ever: each stops by itself,
-and so it comes as far as it can in any order of the units. Addresses do not depend on data, so faults do not either.
+Units work concurrently and the first error ends the run. A stream with several errors may therefore end in any one that
+a unit can reach. A survey lets every unit continue until it has stopped or waits forever. Each unit stops only by its
+own faults, so it gets as far as in any order of the units. Addresses do not depend on data, so neither do faults.
 """
 
 from collections.abc import Sequence
@@ -24,13 +24,13 @@ from tq_hw.sim.executor.unknown import Flags, Unknown
 __all__ = ["End", "Outcome", "survey"]
 
 Array = npt.NDArray[Any]
-#: Operations of a unit that may be under way together, so that an error in one may come before one in those before it.
+#: Operations of a unit that may be under way together: an error in one may come before an error in an earlier one.
 _IN_FLIGHT = 4
 
 
 @dataclass(frozen=True, order=True)
 class End:
-    """How a run ends: the status, the unit that stopped, and its RUN, or NO_RUN."""
+    """The end of a run: the status, the unit that stopped, and its RUN, or NO_RUN."""
 
     status: Status
     unit: Unit
@@ -43,16 +43,16 @@ class End:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What a run may end in.
+    """Possible outcomes of a run.
 
     Members
     -------
-    ends : errors, one of which ends the run; none: it is done
-    possible : errors that may end it instead, or do not occur, as the units' times fall
-    memory, unknown : of each region after a run that is done, and which bytes are not known
-    why : why nothing is known of the memory, though of the end; empty if it is known
+    ends : errors, one of which ends the run; if empty, it completes
+    possible : errors that may end it instead, or not occur, depending on the units' timing
+    memory, unknown : contents of each region after a completed run, and which bytes are unknown
+    why : why the memory is unknown although the end is known; empty if the memory is known
     unclear : why nothing is known at all
-    undefined : what the program breaks that no machine finds, where results are undefined; empty if nothing
+    undefined : a violation that no machine detects and that makes results undefined; empty if there is none
     """
 
     ends: frozenset[End]
@@ -65,7 +65,10 @@ class Outcome:
 
 
 def survey(program: Program, inputs: Sequence[Array], arena: bytes | None = None) -> Outcome:
-    """Return what the program may end in, on inputs and an arena with these first contents, by default undefined."""
+    """Return the possible outcomes of a program for these inputs and initial contents of the arena.
+
+    By default the arena is undefined.
+    """
     return _Survey(program, arena).run_survey(inputs)
 
 
@@ -80,10 +83,10 @@ class _Survey(Executor):
             np.full(region.size, number == 1 and arena is None) for number, region in enumerate(machine.memory)])
         self._ends: set[End] = set()
         self._possible: set[End] = set()
-        #: operations that may still begin in a unit whose fault is noted: those that follow it closely
+        #: operations that may still begin in a unit with a recorded fault: those that follow it closely
         self._left: dict[Unit, int] = {}
         self._given = dict.fromkeys(self._tokens, 0)
-        #: writes before the array operation under way
+        #: writes before the current array operation
         self._writes_before = 0
 
     def run_survey(self, inputs: Sequence[Array]) -> Outcome:
@@ -100,7 +103,7 @@ class _Survey(Executor):
             if not self._ends:
                 self._ends.add(deadlock)
             elif array.active is not None and array.blocked_by and Unit.ARRAY in self._left:
-                # Its faults are noted when it begins; those of tiles that never get a buffer do not occur.
+                # Faults are recorded when an operation begins; those of tiles that never get a buffer do not occur.
                 self._possible.add(deadlock)
         return Outcome(frozenset(self._ends), frozenset(self._possible - self._ends), tuple(self.machine.memory),
                        tuple(self._unknown.memory), self._unknown.why, self._unclear(),
@@ -119,14 +122,14 @@ class _Survey(Executor):
         return self.machine.unknown
 
     def _end_of_units(self) -> None:
-        """A register that does not exist is met when all commands before are done."""
+        """A unit reaches a register that does not exist when all its earlier commands are done."""
         for unit in self._stream.refused:
             queue = self._queues[unit]
             if not queue.waiting and queue.active is None and unit not in self._left:
                 self._ends.add(End(Status.BAD_COMMAND, unit, len(self._operations[unit])))
 
     def _end_of_stream(self) -> None:
-        """The end of the stream is met when all commands are dealt; on the serial machine by a unit that is through."""
+        """The end of the stream is reached once all commands are dealt and, in the serial machine, a unit is idle."""
         serial = self.program.config.design == "serial"
         through = any(not queue.waiting and queue.active is None for queue in self._queues.values())
         if self._stream.end is not None and not self._to_deal and (through or not serial):
@@ -145,7 +148,7 @@ class _Survey(Executor):
         return began
 
     def _read_tile(self, words: Index) -> None:
-        """Know nothing where words changed since the operation began, when the executor read them."""
+        """Give up results if words changed after the operation began: the executor read them all at its beginning."""
         super()._read_tile(words)
         if (self._unknown.stamps[words] > self._writes_before).any():
             self._unknown.give_up("words change while an array operation reads them")
@@ -161,7 +164,7 @@ class _Survey(Executor):
         return went_on
 
     def _stop(self, queue: Queue, operation: Operation, fault: Fault) -> None:
-        """Refuse an operation: its unit is over, unless an error before is what it ends with."""
+        """Refuse an operation: its unit ends here, or with an error that it had before."""
         assert fault.status is not None
         if queue.unit not in self._left:
             self._ends.add(End(fault.status, queue.unit, operation.run))
@@ -171,17 +174,17 @@ class _Survey(Executor):
 
     def _finish(self, queue: Queue, operation: Operation) -> None:
         if queue.unit in self._left:
-            # What follows a fault is never done.
+            # Operations after a fault never finish.
             queue.active = queue.progress = queue.blocked_by = None
             return
         super()._finish(queue, operation)
 
     def _give(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
-        """Count without an end; whether a counter overflows depends on when the taker takes."""
+        """Count without a limit: whether a counter overflows depends on when the taker takes."""
         super()._give(queue, operation, taker, count)
         self._given[queue.unit, taker] += count
         if self._given[queue.unit, taker] > MAX_TOKENS:
             self._possible.add(End(Status.TOKEN_OVERFLOW, queue.unit, operation.run))
 
     def _overflow(self, queue: Queue, operation: Operation, taker: Unit, count: int) -> None:
-        """Let the counter hold what it may."""
+        """Ignore the overflow, which `_give` records as possible."""

@@ -1,4 +1,4 @@
-"""What each unit does for an operation, in pieces between which other units may work."""
+"""The work of each unit for an operation, in pieces between which other units may work."""
 
 from collections import deque
 from collections.abc import Callable
@@ -20,19 +20,19 @@ __all__ = ["Units"]
 class Units:
     """Load, store, array and vector unit of a machine.
 
-    A piece of work is a whole operation of load and store, and a tile of the others. `read_tile` is called with the
-    words that a tile of the array reads.
+    A piece of work is a whole operation of the load or store unit, or a tile of the other units. `read_tile` is called
+    with the words that a tile of the array reads.
     """
 
     def __init__(self, machine: Machine, read_tile: Callable[[Index], None]) -> None:
         self._machine, self._read_tile = machine, read_tile
-        #: Clocks at which the free accumulator buffers were given back.
+        #: Clocks at which the free accumulator buffers were released.
         self._freed: deque[tuple[int, ...]] = deque([(0, 0, 0, 0)] * machine.config.acc_buffers)
         self._work = {Unit.LOAD: self._load, Unit.STORE: self._store, Unit.ARRAY: self._array,
                       Unit.VECTOR: self._vector}
 
     def begin(self, operation: Operation) -> Progress:
-        """Return the work on an operation; each piece says what it waits for, None if for nothing."""
+        """Return the work on an operation; each piece yields what it waits for, or None."""
         return self._work[operation.unit](operation)
 
     def _tick(self, operation: Operation) -> None:
@@ -52,7 +52,7 @@ class Units:
     def _array(self, operation: Operation) -> Progress:
         machine, races = self._machine, self._machine.races
         left_open: list[AccBuffer] = []
-        # Weights are read ahead of the accumulators that they are for, which order nothing for them.
+        # Weights are read before the accumulator buffer is available, so the buffer does not order these reads.
         self._tick(operation)
         for tile in array_tiles(machine, operation.fields, operation.folds):
             if machine.open:
@@ -94,7 +94,7 @@ class Units:
             run_tiles(machine, fields, uops, tiles, None)
             yield None
             return
-        # Parameters, too, are read before accumulators are full.
+        # Parameters, too, are read before the accumulator buffer is full.
         self._tick(operation)
         note_blocks(machine, fields)
         for tile in tiles:
@@ -114,7 +114,7 @@ class Units:
 
 
 def _of_slots(machine: Machine, buffer: AccBuffer, slots: int) -> AccBuffer:
-    """Return a buffer with this many slots; those that it does not have are undefined."""
+    """Return a buffer with this many slots; additional slots are undefined."""
     missing = slots - len(buffer.values)
     if missing <= 0:
         return AccBuffer(buffer.values[:slots], buffer.unknown[:slots], buffer.clock)

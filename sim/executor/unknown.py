@@ -1,7 +1,7 @@
-"""What nobody knows: bytes that no command has defined, and whatever was computed from them.
+"""Unknown values: bytes that no command has defined, and results computed from them.
 
-A survey keeps a flag for each value of the machine. A result is known only if all that it was computed from is; a
-product with a weight that is known to be 0 is.
+A survey keeps a flag for each value of the machine. A result is known only if all of its operands are known. As an
+exception, a product with a weight of 0 is known.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ Flags = npt.NDArray[np.bool_]
 
 @dataclass
 class Unknown:
-    """Flags of a machine's values: True where the value is unknown.
+    """Flags of a machine's values: True if the value is unknown.
 
     Members
     -------
@@ -28,9 +28,9 @@ class Unknown:
     scratchpad : [words, word_bytes]
     registers : vector registers, [vector_words, requantize_lanes]
     table : its entries
-    written : words modulo 2^16 that chunks before wrote in the vector operation under way
-    stamps, writes : number of each scratchpad word's last write, and of all writes
-    why : why no result at all is known, though the status is; empty if results are known by their flags
+    written : words, modulo 2^16, that earlier chunks of the current vector operation wrote
+    stamps, writes : sequence number of each scratchpad word's last write, and the number of all writes
+    why : why no result is known although the status is; empty if the flags are valid
     """
 
     memory: list[Flags]
@@ -50,12 +50,12 @@ class Unknown:
                        np.zeros(1 << 16, bool), np.zeros(config.scratchpad_words, np.int64))
 
     def stamp(self, words: npt.NDArray[np.int64]) -> None:
-        """Note a write."""
+        """Record a write."""
         self.writes += 1
         self.stamps[words] = self.writes
 
     def give_up(self, why: str) -> None:
-        """Know no result any more; the first reason stays."""
+        """Mark all results as unknown; the first reason is kept."""
         self.why = self.why or why
 
 

@@ -1,4 +1,4 @@
-"""One micro-operation on arrays of beats: the arithmetic of isa/uop.py."""
+"""One micro-operation on arrays of beats, with the arithmetic of isa/uop.py."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -21,12 +21,12 @@ def _wrap(x: npt.NDArray[Any]) -> Long:
 
 
 def look_up(table: Ints, which: int, operand: Ints) -> Ints:
-    """Pass an operand through table `which` (0 passes it unchanged)."""
+    """Look an operand up in table `which`; 0 returns it unchanged."""
     return operand if which == 0 else np.asarray(table[entry_of(which, operand)])
 
 
 def entry_of(which: int, operand: Ints) -> Ints:
-    """Return the entry that an operand finds in table `which`, 1 to 3."""
+    """Return the table entry that an operand selects in table `which`, 1 to 3."""
     return np.asarray(operand & 511 if which == 3 else (operand & 255) + 256 * (which - 1))
 
 
@@ -34,8 +34,8 @@ def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, s
              int16_output: bool) -> Ints:
     """Run stages 2 to 5 on operands after their table lookup.
 
-    `multiplier`, `shift` (-31..31) are the values that the micro-operation's sources name (immediate or
-    parameters); lanes are the last axis.
+    `multiplier` and `shift` (-31..31) are the values of the micro-operation's sources, immediate or parameter. Lanes
+    are the last axis.
     """
     wide_b = b.astype(np.int64)
     x = _alu(Alu(uop["alu"]), a.astype(np.int64), wide_b)
@@ -74,7 +74,7 @@ def _shift_right(x: Long, by: Long, rounding: Rounding) -> Long:
     half = (1 << by) >> 1
     if rounding is Rounding.HALF_UP:
         return x + half >> by
-    # Halves away from zero: a negative tie has just less than half added.
+    # Round half away from zero: a negative value gets just less than half added.
     return x + half - ((x < 0) & (by > 0)) >> by
 
 
@@ -118,13 +118,13 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
 
 
 def shift_of(parameter: Ints) -> Ints:
-    """Return the shift that a parameter stands for: its low six bits, signed; -32 is none."""
+    """Return the shift that a parameter encodes: its low six bits as a signed number; -32 encodes 0."""
     low = (parameter + 32 & 63) - 32
     return np.asarray(np.where(low == -32, 0, low), np.int32)
 
 
 def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags, shift: Flags) -> Flags:
-    """Return which results of `evaluate` are unknown, given which operands and parameters are."""
+    """Return the unknown flags of `evaluate`'s results, given those of operands and parameters."""
     unknown = a
     if uop["alu"] == Alu.PAIR_DIFFERENCE:
         unknown = a | a[..., np.arange(a.shape[-1]) ^ 1]
@@ -138,8 +138,9 @@ def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags
 
 
 def activate(function: Activation, x: Ints) -> Ints:
-    """Return the logistic or tanh of isa/uop.py of any int32."""
-    # gemmlowp's 16 bits with 12 fraction bits end at 8; the step after them multiplies by e^-8, 11 in Q0.15.
+    """Return isa/uop.py's logistic or tanh of any int32."""
+    # gemmlowp's 16-bit form with 12 fraction bits ends at 8; the part beyond is a product with e^-8, which is 11 in
+    # Q0.15.
     magnitude = np.minimum(np.abs(x.astype(np.int64)), 1 << 16)
     below = np.where(magnitude > 1 << 15, magnitude - (1 << 15), magnitude)
     e = exp_on_negative_values(-below, 3, 16)
@@ -147,7 +148,7 @@ def activate(function: Activation, x: Ints) -> Ints:
     if function is Activation.LOGISTIC:
         y = np.where(x == 0, 1 << 14, np.where(x < 0, (1 << 15) - 1 - p, p))
     else:
-        # p is even, or 2^15 saturated.
+        # p is even, or saturated at 2^15.
         y = np.sign(x) * np.minimum(2 * (p + (p & 1)) - (1 << 15), (1 << 15) - 1)
     return y.astype(np.int32)
 

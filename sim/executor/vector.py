@@ -1,4 +1,4 @@
-"""Vector operations: the micro-program on chunks of words, many chunks at once where they are independent."""
+"""Vector operations: the vector program on chunks of words, on many chunks at once if they are independent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,7 +54,7 @@ def load_table(machine: Machine, fields: Mapping[str, int]) -> None:
 
 def run_tiles(machine: Machine, fields: Mapping[str, int], uops: Uops, tiles: Sequence[VectorTile],
               acc: Ints | None, acc_unknown: Flags | None = None) -> None:
-    """Run the program on tiles; with accumulators (`acc[slot, col]`, and which are unknown) on exactly one."""
+    """Run the program on tiles; with accumulators (`acc[slot, col]`, and their unknown flags) on exactly one."""
     chunks = [(tile.block, low, min(tile.last, low + fields["chunk_slots"]))
               for tile in tiles for low in range(tile.first, tile.last, fields["chunk_slots"])]
     program = MicroProgram(machine, fields, uops)
