@@ -1,4 +1,4 @@
-"""What stands for the arithmetic in a simulator: RTL, or C++ models of the multipliers, of the lanes, or of both."""
+"""Choose the arithmetic of a simulator: RTL, or C++ models of the multipliers, of the lanes, or of both."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from tq_hw.sim.rtl.tools import processor_options
 
 __all__ = ["CHOICES", "RTL", "Arithmetic", "Models", "check_arithmetic", "models"]
 
-#: What a part can be.
+#: Choices for each part.
 CHOICES = ("rtl", "model")
 _WIDE, _CONDENSE = (Path(__file__).with_name(name) for name in ("wide.h", "condense.py"))
 _MAKE = "include Vaccelerator.mk\n"
-#: The loops of models are vector instructions, for any processor (wide.h). What they leave of the RTL is half of it:
-#: it is fastest by -O2 and short instructions for bit fields, all of it by -Os.
+#: Loops of the models become vector instructions, on any processor (wide.h). The remaining RTL is half the size. It is
+#: fastest with -O2 and the processor's bit field instructions; the complete RTL is fastest with -Os.
 _MAKE_MODELS = """override OPT_FAST := -O2 {processor}
 {objects}: override OPT_FAST := -O2 -ftree-vectorize
 """
@@ -34,14 +34,14 @@ RTL = Arithmetic()
 
 @dataclass(frozen=True)
 class Models:
-    """What a simulator is made of besides the design.
+    """Inputs of a simulator in addition to the design.
 
     Members
     -------
     verilog : of the modules that call the models
     macros : options of the compiler
-    sources : files in C++, those that are compiled and those that they include
-    headers : text of files that are made, by name
+    sources : C++ files, both compiled and included ones
+    headers : text of generated files, by name
     """
 
     verilog: str = ""
@@ -51,21 +51,21 @@ class Models:
 
     @property
     def makefile(self) -> str:
-        """What make is to read in place of Verilator's own file, which it includes."""
+        """The makefile that make reads instead of Verilator's own, which it includes."""
         objects = " ".join(f"{source.stem}.o" for source in self.sources if source.suffix == ".cpp")
         options = " ".join(processor_options())
         return _MAKE + (_MAKE_MODELS.format(objects=objects, processor=options) if objects else "")
 
     @property
     def texts(self) -> list[str]:
-        """All that is not Verilog: a change of it is another simulator."""
+        """All inputs except Verilog: a change of any requires another simulator."""
         return [self.macros, *([self.makefile] if self.sources else []),
                 *(source.read_text(encoding="utf-8") for source in self.sources),
                 *(text for _, text in self.headers)]
 
 
 def check_arithmetic(arithmetic: Arithmetic, config: Config) -> None:
-    """Raise OptionError for a name that does not exist, and for a machine that has no such model."""
+    """Raise OptionError for an unknown name, and for a machine without such a model."""
     array_model.check_array(arithmetic.array, config)
     lanes_model.check_lanes(arithmetic.lanes, config)
 
@@ -82,6 +82,6 @@ def models(arithmetic: Arithmetic, config: Config) -> Models:
     if not parts:
         return Models()
     verilog, macros, sources = zip(*parts, strict=True)
-    # What the design was made shorter by, which its generated text is kept for (design.py).
+    # The hash of condense.py: the design's generated text depends on it (design.py).
     by = f"// {hashlib.sha256(_CONDENSE.read_bytes()).hexdigest()[:16]}\n"
     return Models(by + "".join(verilog), " ".join(macros), (*sources, _WIDE), tuple(headers))

@@ -1,7 +1,7 @@
-"""`--array model`: a C++ model of the multipliers in place of their RTL, for sweeps; all else stays RTL.
+"""`--array model`: a C++ model of the multipliers instead of their RTL, for sweeps; everything else stays RTL.
 
-The design is generated with an instance where the cells were (hdl/outside.py); the module that this file writes
-for it calls mac_array.cpp at each rising edge. `tests/sim/rtl/test_array_model.py` holds the model against the RTL
+The generated design has an instance in place of the multiplier cells (hdl/outside.py). The module that this file writes
+for it calls mac_array.cpp at each rising edge. `tests/sim/rtl/test_array_model.py` compares the model with the RTL
 cycle by cycle.
 """
 
@@ -17,7 +17,7 @@ SOURCE = Path(__file__).with_name("mac_array.cpp")
 
 
 def check_array(array: str, config: Config) -> None:
-    """Raise OptionError for a name that does not exist, and for a machine without an array to model."""
+    """Raise OptionError for an unknown name, and for a machine without an array to model."""
     if array not in ("rtl", "model"):
         raise OptionError(f"the array can be rtl or model, not {array!r}")
     if array == "model" and config.design == "serial":
@@ -29,13 +29,13 @@ def check_array(array: str, config: Config) -> None:
 
 
 def macros(config: Config) -> str:
-    """Return the options that make the model that of a configuration."""
+    """Return the options that adapt the model to a configuration."""
     return (f"-DTQ_ROWS={config.rows} -DTQ_COLS={config.cols} -DTQ_GROUPS={config.groups} "
             f"-DTQ_SUM_BITS={config.partial_sum_bits}")
 
 
 def stub(config: Config) -> str:
-    """Return the Verilog of the module that stands for the cells."""
+    """Return the Verilog of the module that replaces the cells."""
     widths = {"sel": config.rows, "weight_row": config.rows, "a": 8 * config.rows, "x": 8 * config.groups * config.cols,
               "weight": 8 * config.cols}
     ports = ", ".join(f"input [{width - 1}:0] {name}" for name, width in widths.items())

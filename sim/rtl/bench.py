@@ -1,4 +1,4 @@
-"""The harness of harness.cpp from Python: one accelerator, its memory and its clock."""
+"""Python interface of harness.cpp: one accelerator, its memory and its clock."""
 
 import ctypes
 import os
@@ -18,7 +18,7 @@ from tq_hw.sim.rtl.waves import Waves, full_scopes
 __all__ = ["CHANNELS", "LAST_FAULTS", "Bench", "LinkBench", "SimulatedMemory", "SocBench"]
 
 _OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
-#: Channels of the bus, and wrong places of RLAST, by their numbers in harness.cpp.
+#: Channels of the bus, and kinds of misplaced RLAST, by their numbers in harness.cpp.
 CHANNELS = ("AR", "R", "AW", "W", "B")
 LAST_FAULTS = ("cut", "early", "late", "never")
 _FOREVER = (1 << 64) - 1
@@ -57,12 +57,12 @@ _SOC_SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
 
 
 class SimulatedMemory:
-    """A Verilated design after reset, and its AXI4 memory; `Bench` and `LinkBench` add a way to its registers.
+    """A Verilated design after reset, and its AXI4 memory; `Bench` and `LinkBench` add access to its registers.
 
     Parameters
     ----------
-    library : what sim/rtl/build.py made
-    memory : what it gives
+    library : built by sim/rtl/build.py
+    memory : latency, rate and stalls of the memory
 
     Use it as a context manager.
     """
@@ -96,34 +96,34 @@ class SimulatedMemory:
         self.close()
 
     def close(self) -> None:
-        """End the simulation; waves are complete then."""
+        """End the simulation, which completes the waves."""
         if self._handle is not None:
             self._dll.tq_destroy(self._handle)
             self._handle = None
 
     def add_memory(self, base: int, size_bytes: int) -> None:
-        """Put memory at byte address `base`: zeros, and noise after the reset of a `LinkBench`."""
+        """Map memory at byte address `base`: zeros, and noise after the reset of a `LinkBench`."""
         self._dll.tq_map(self._handle, base, size_bytes, True)
 
     def map(self, base: int, contents: bytes, *, writable: bool = True) -> None:
-        """Put memory at byte address `base`."""
+        """Map memory at byte address `base`."""
         self._dll.tq_map(self._handle, base, len(contents), writable)
         self.write(base, contents)
 
     def write(self, address: int, contents: bytes) -> None:
-        """Write mapped memory, as the host does."""
+        """Write mapped memory from the host."""
         if contents and not self._dll.tq_write_memory(self._handle, address, contents, len(contents)):
             raise ValueError(f"{len(contents)} bytes at {address:#x} are not mapped")
 
     def read(self, address: int, size_bytes: int) -> bytes:
-        """Read mapped memory, as the host does."""
+        """Read mapped memory from the host."""
         buffer = ctypes.create_string_buffer(size_bytes)
         if size_bytes and not self._dll.tq_read_memory(self._handle, address, buffer, size_bytes):
             raise ValueError(f"{size_bytes} bytes at {address:#x} are not mapped")
         return buffer.raw[:size_bytes]
 
     def trace(self, waves: Waves) -> None:
-        """Write waves from the next cycle on, which is their cycle 0; the library must be built for the file's kind."""
+        """Write waves from the next cycle on, as cycle 0 of the file; the library must be built for the file's kind."""
         path = Path(waves.path)
         try:
             path.touch()
@@ -135,24 +135,24 @@ class SimulatedMemory:
             raise OptionError(f"waves cannot be written to {path}")
 
     def stop_channel(self, channel: str, after: int) -> None:
-        """Let a channel of the bus (AR, R, AW, W, B) stop after this many transfers since reset."""
+        """Stop a channel of the bus (AR, R, AW, W, B) after this many transfers since reset."""
         self._dll.tq_stop_channel(self._handle, CHANNELS.index(channel), after)
 
     def start_channel(self, channel: str) -> None:
-        """Let a channel go on."""
+        """Let a stopped channel continue."""
         self.stop_channel(channel, _FOREVER)
 
     def wrong_last(self, burst: int, kind: str, at: int = 0) -> None:
-        """Put RLAST of one read burst (counted from reset) to a wrong place.
+        """Misplace RLAST of one read burst (counted from reset).
 
-        `kind`: "cut": at beat `at`, and no beat comes after it; "early": at that beat and at the last one; "late":
-        `at` beats after the last one; "never".
+        `kind`: "cut": at beat `at`, and no beat comes after it; "early": at that beat and at the last one; "late": `at`
+        beats after the last one; "never".
         """
         self._dll.tq_wrong_last(self._handle, burst, LAST_FAULTS.index(kind), at)
 
     @property
     def statistics(self) -> Mapping[str, int]:
-        """What the memory counted: beats and bursts, read and written."""
+        """The memory's counters: beats and bursts, read and written."""
         return {name: int(self._dll.tq_statistic(self._handle, i)) for i, name in enumerate(_STATISTICS)}
 
     def _check_bus(self, good: bool) -> None:
@@ -174,7 +174,7 @@ class Bench(SimulatedMemory):
         return int(self._dll.tq_read_register(self._handle, _OFFSETS[name]))
 
     def run(self, max_cycles: int) -> bool:
-        """Let the clock run until the interrupt, at most `max_cycles`; return whether it came.
+        """Run until the interrupt, at most `max_cycles`; return whether it came.
 
         Raises ToolError for a broken AXI rule.
         """
@@ -188,7 +188,7 @@ class Bench(SimulatedMemory):
         return int(self._dll.tq_cycles(self._handle))
 
     def _table(self, name: str, first: int, width: int) -> npt.NDArray[np.int64]:
-        """Return the rows that a function of the harness gives, from row `first` on."""
+        """Return the rows of a table of the harness, from row `first` on."""
         parts: list[npt.NDArray[np.uint64]] = []
         while True:
             some = np.zeros((4096, width), np.uint64)
@@ -200,7 +200,7 @@ class Bench(SimulatedMemory):
         return np.concatenate([*parts, np.zeros((0, width), np.uint64)]).astype(np.int64)
 
     def events(self, first: int = 0) -> npt.NDArray[np.int64]:
-        """Return what began and was done, from event `first` on: cycle, unit, and 1 for done, [events, 3]."""
+        """Return begins and ends of operations from event `first` on: cycle, unit, and 1 for an end, [events, 3]."""
         return self._table("tq_events", first, 3)
 
     @property
@@ -215,7 +215,7 @@ class Bench(SimulatedMemory):
 
     @property
     def timeline(self) -> Mapping[Unit, npt.NDArray[np.int64]]:
-        """Cycle in which each RUN began and was done, [runs, 2] per unit; -1: not done."""
+        """Cycles in which each RUN began and was done, [runs, 2] per unit; -1: not done."""
         events = self.events()
         found = {}
         for number, unit in enumerate((Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)):
@@ -227,16 +227,16 @@ class Bench(SimulatedMemory):
 
 
 class LinkBench(SimulatedMemory):
-    """A board: link, accelerator and memory, with the bytes of the link in place of a register bus."""
+    """A board: link, accelerator and memory, with the bytes of the link instead of a register bus."""
 
     _SIGNATURES: ClassVar = _SIGNATURES | _LINK_SIGNATURES
 
     def reset(self, seed: int = 0) -> None:
-        """Reset the board; memory then holds noise of `seed`."""
+        """Reset the board and fill its memory with noise of `seed`."""
         self._dll.tq_reset(self._handle, seed)
 
     def exchange(self, data: bytes, cycles: int) -> bytes:
-        """Give the board bytes, let it do what they ask for, then `cycles` more; return what it sent meanwhile.
+        """Send bytes, run until the board has handled them, then for `cycles` more; return the bytes that it sent.
 
         Raises ToolError for a broken AXI rule.
         """
@@ -257,6 +257,6 @@ class SocBench(LinkBench):
     _SIGNATURES: ClassVar = _SIGNATURES | _LINK_SIGNATURES | _SOC_SIGNATURES
 
     def load(self, program: bytes, flash_address: int, image: bytes) -> None:
-        """Give the processor's memory its contents from the next reset on, and the flash those from an address on."""
+        """Set the processor's memory contents for the next reset, and those of the flash from an address on."""
         program += bytes(-len(program) % 4)
         self._dll.tq_load(self._handle, program, len(program), flash_address, image, len(image))

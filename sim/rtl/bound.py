@@ -1,4 +1,4 @@
-"""How long a program can take at most: what is longer is taken for a hang."""
+"""Upper bounds of a program's run time: a longer run counts as a hang."""
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
@@ -14,21 +14,21 @@ from tq_hw.isa.work import array_steps, stored_bytes, vector_passes
 
 __all__ = ["cycle_bound", "quiet_bound"]
 
-#: Cycles of the serial machine for a byte of commands, which every unit looks at, and for a cycle of the parallel one:
+#: Cycles of the serial machine per byte of commands, which every unit examines, and per cycle of the parallel machine:
 #: of moves (plus the memory's latency), of the array, of the vector unit.
 _SERIAL_COMMAND, _SERIAL_BYTE, _SERIAL_STEP, _SERIAL_BEAT = 40, 60, 400, 500
 #: Cycles in which the serial machine clears its registers.
 _SERIAL_START = 20_000
-#: Cycles that starting any operation, tile or step may cost in addition to its work.
+#: Overhead of starting any operation, tile or step.
 _START_CYCLES = 100
-#: Cycles in which a machine stops that has nothing to do.
+#: Cycles after which a machine without work has stopped.
 _LEAST_CYCLES = 20_000
 
 
 def cycle_bound(program: Program, memory: Memory) -> int:
-    """Return cycles that the program must end in, with every unit working alone and no overlap at all.
+    """Return a bound of the program's cycles, with no overlap between units.
 
-    At least 20,000 and at most 2^32, whatever the commands say.
+    It is at least 20,000 and at most 2^32, whatever the commands are.
     """
     if program.config.design == "serial":
         total = _serial(program, memory.latency_cycles)
@@ -39,9 +39,9 @@ def cycle_bound(program: Program, memory: Memory) -> int:
 
 
 def quiet_bound(program: Program, memory: Memory) -> int:
-    """Return cycles in which an operation begins or ends, or a byte moves, in a machine that goes on.
+    """Return the cycles within which a machine that is not stuck begins or ends an operation, or moves a byte.
 
-    The serial machine does not tell of its operations, so there it is the bound of all of them.
+    The serial machine does not report its operations, so its bound is that of the whole program.
     """
     if program.config.design == "serial":
         return cycle_bound(program, memory)
@@ -50,7 +50,7 @@ def quiet_bound(program: Program, memory: Memory) -> int:
 
 
 def _rounded_up(cycles: float, memory: Memory) -> int:
-    # Random pauses hold up each channel for about half the time.
+    # Random stalls block each channel for about half the time.
     return min(int(2 * cycles * (1 if memory.stalls is None else 8)) + _LEAST_CYCLES, MOST_CYCLES)
 
 
@@ -59,7 +59,7 @@ def _per_byte(config: Config, memory: Memory) -> float:
 
 
 def _alone(operation: Operation, config: Config, memory: Memory) -> float:
-    """Return cycles of an operation with no other under way."""
+    """Return the cycles of an operation that runs alone."""
     latency = memory.latency_cycles
     started = _START_CYCLES + 2 * latency
     if operation.unit is Unit.ARRAY:
@@ -70,7 +70,7 @@ def _alone(operation: Operation, config: Config, memory: Memory) -> float:
 
 
 def _read(program: Program) -> Iterable[Operation]:
-    """Return the operations that the units get; where a stream breaks the layout the hardware stops."""
+    """Return the operations that the units receive; the hardware stops where a stream is malformed."""
     return chain.from_iterable(read_stream(program.commands, program.config).operations.values())
 
 
@@ -99,7 +99,7 @@ def _array(operation: Operation, config: Config) -> float:
     fields = operation.fields
     slots, steps = fields["slots"], array_steps(fields, config)
     if fields["mode"] == ArrayMode.DEPTHWISE:
-        # The serial machine takes a step for each tap.
+        # The serial machine takes one step per tap.
         steps = fields["kernel_rows"] * fields["kernel_cols"]
         slots = ceil_div(slots, max(fields["out_cols"], 1)) * (fields["period"] + abs(fields["col_first"]))
     tiles = ceil_div(fields["slots"], max(fields["tile_slots"], 1)) * fields["out_blocks"]
@@ -111,6 +111,6 @@ def _vector(operation: Operation, config: Config) -> float:
     words = fields["slots"] * max(fields["out_blocks"], 1)
     chunks = words // max(fields["chunk_slots"], 1) + fields["out_blocks"] * (
         fields["slots"] // max(fields["tile_slots"], 1) + 1)
-    # An activation takes a beat in several cycles.
+    # A beat of an activation takes several cycles.
     beats = max(config.beats_per_word, config.beats_per_acc_word, 1) * max(4, config.activation_steps)
     return vector_passes(fields) * (words * beats + chunks * _START_CYCLES) + 600

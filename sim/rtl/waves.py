@@ -1,4 +1,4 @@
-"""Waves of a run: which file, which part of the machine, which cycles."""
+"""Waves of a run: the file, the recorded modules, and the recorded cycles."""
 
 import json
 import re
@@ -12,31 +12,32 @@ from tq_hw.model.errors import OptionError
 __all__ = ["FST_HEADERS", "KINDS", "SIGNALS", "TOP_SCOPE", "Waves", "check_scopes", "full_scopes", "read_signals",
            "signals_of", "without_made_up_names"]
 
-#: By the ending of the file's name: what Verilator is told.
+#: By file name extension: Verilator's option.
 KINDS = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
-#: Headers that stand for those of lz4 and zlib.
+#: Headers that replace those of lz4 and zlib.
 FST_HEADERS = tuple(Path(__file__).with_name("fst") / name for name in ("lz4.h", "zlib.h"))
-#: File next to a simulator with waves: the modules below the machine, and the bits of each one's signals.
+#: File next to a simulator with waves: the modules below the machine, and the bits of their signals.
 SIGNALS = "signals.json"
-#: Where the machine is in the simulator.
+#: The machine's path in the simulator.
 TOP_SCOPE = "TOP.accelerator.accelerator"
 _MODULE = re.compile(r"^module \\accelerator\.accelerator((?:\.\S+)?) ")
 _SIGNAL = re.compile(r"^  (?:wire|reg) (?:\[(\d+):0\] )?([a-zA-Z]\w*)(?: = .*)?;")
-#: Names that Yosys or Amaranth made up. With a line in front Verilator leaves them out of waves.
+#: Names that Yosys or Amaranth generated; an underscore in front makes Verilator omit them from waves.
 _MADE_UP = re.compile(r"\\(?=\$|port\$)")
 
 
 @dataclass(frozen=True)
 class Waves:
-    """What is written.
+    """What to record.
 
     Members
     -------
-    path : file, .fst or .vcd by its name
-    scopes : modules below the machine, as `array` or `fetch.queue_load`, each with all in it; none: everything
+    path : output file; .fst or .vcd selects the format
+    scopes : modules below the machine, such as `array` or `fetch.queue_load`, including their submodules; none:
+        everything
     first_cycle, last_cycle : from the start of the first program on; None: to the end
 
-    A nanosecond of the file is a cycle. Raises OptionError for another name and for an empty span.
+    A cycle is a nanosecond of the file. Raises OptionError for another extension and for an empty span.
     """
 
     path: str | Path
@@ -53,17 +54,17 @@ class Waves:
 
     @property
     def kind(self) -> str:
-        """What the file is: "fst" or "vcd"."""
+        """The file format: "fst" or "vcd"."""
         return Path(self.path).suffix[1:]
 
 
 def without_made_up_names(verilog: str) -> str:
-    """Return Verilog with a line in front of the names that nobody chose, which hides them."""
+    """Return Verilog with an underscore in front of generated names, which hides them from waves."""
     return _MADE_UP.sub(r"\\_", verilog)
 
 
 def signals_of(verilog: str) -> dict[str, dict[str, int]]:
-    """Return the modules below the machine by their places ("" is its own), and the bits of each signal in them."""
+    """Return, by path of each module below the machine ("" is the machine itself), the widths of its signals."""
     found: dict[str, dict[str, int]] = {}
     here: dict[str, int] = {}
     for line in verilog.splitlines():
@@ -78,13 +79,13 @@ def signals_of(verilog: str) -> dict[str, dict[str, int]]:
 
 
 def read_signals(library: Path) -> dict[str, dict[str, int]]:
-    """Return what `signals_of` found when a simulator with waves was built."""
+    """Return the result of `signals_of` from the build of a simulator with waves."""
     found: dict[str, dict[str, int]] = json.loads(library.with_name(SIGNALS).read_text(encoding="utf-8"))
     return found
 
 
 def check_scopes(wanted: Iterable[str], there: Collection[str]) -> None:
-    """Raise OptionError for a scope that is not among those of a machine."""
+    """Raise OptionError for a scope that the machine does not have."""
     for scope in wanted:
         if scope not in there:
             near = get_close_matches(scope, there, 1) or [max(there, key=len)]
