@@ -1,10 +1,11 @@
-"""PACKED_*: all float32 numbers in int32, added, multiplied, divided, and quantized.
+"""PACKED_*: float32 numbers packed into int32, with addition, multiplication, division, and quantization.
 
-They are the compiler's own, for float32 operators between DEQUANTIZE and QUANTIZE that no table stands for.
-A packed number has sign and 23 bits of its fraction above, a biased exponent of 1..255 below. The fraction has 25 bits
-in two's complement, in 2^23..2^24 - 1 or -2^24..-2^23 - 1: the second one is not the first, and is left out. The value
-is `fraction * 2^(exponent + EXPONENT)`; zero is 0. So all float32 numbers below 2^104 are there, those with fewer bits
-than 24 among them.
+They are operators of the compiler, for float32 operators between DEQUANTIZE and QUANTIZE that cannot become a table.
+
+A packed number has a signed 24-bit field above a biased exponent of 8 bits, 1..255. The full fraction is a 25-bit two's
+complement number, normalized to 2^23..2^24 - 1 or -2^24..-2^23 - 1. Its second bit is always the inverse of the sign
+and is omitted. The value is `fraction * 2^(exponent + EXPONENT)`; zero is 0. The format represents all float32 numbers
+below 2^104 in magnitude, including subnormal numbers.
 """
 
 import numpy as np
@@ -21,18 +22,18 @@ __all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "MOST_LOG", "M
            "keys_of", "packed", "unpacked"]
 
 EXPONENT_BITS, FRACTION_BITS = 8, 24
-#: Two less than the exponent of the last bit of the smallest float32 number.
+#: 2 less than the exponent of the last fraction bit of the smallest positive float32 number.
 EXPONENT = -174
-#: Numbers are less than this.
+#: Limit of the magnitude of numbers.
 LIMIT = 2.0**104
-#: e^x is taken of numbers up to this; it is less than `LIMIT`.
+#: Largest argument of e^x; the result is less than `LIMIT`.
 MOST_POWER = 72
-#: Logarithms are of numbers from 1 on that are less than this.
+#: Limit of the arguments of logarithms, which are at least 1.
 MOST_LOG = 2.0**23
 
 
 def packed(values: Float32) -> IntArray:
-    """Return packed numbers, int32, of float32 numbers of less than `LIMIT` in magnitude."""
+    """Return the packed numbers, int32, of float32 numbers of magnitude less than `LIMIT`."""
     fraction, power = np.frexp(values.astype(np.float64))
     # A negative power of two has the fraction -2^24.
     is_power = fraction == -0.5
@@ -43,7 +44,7 @@ def packed(values: Float32) -> IntArray:
 
 
 def unpacked(words: IntArray) -> Float32:
-    """Return the float32 numbers of packed ones."""
+    """Return the float32 numbers of packed numbers."""
     wide = words.astype(np.int64)
     fraction = (wide >> EXPONENT_BITS) + np.sign(wide) * (1 << FRACTION_BITS - 1)
     powers = (wide & (1 << EXPONENT_BITS) - 1) + EXPONENT
@@ -52,7 +53,7 @@ def unpacked(words: IntArray) -> Float32:
 
 
 def keys_of(words: IntArray) -> IntArray:
-    """Return int32 in the order of packed numbers."""
+    """Return int32 keys in the order of packed numbers."""
     wide = words.astype(np.int64)
     exponent = (wide & (1 << EXPONENT_BITS) - 1) << FRACTION_BITS - 1
     return ((wide >> EXPONENT_BITS) + np.where(wide < 0, -exponent, exponent)).astype(np.int32)
@@ -73,7 +74,10 @@ _EXTREMES = {"PACKED_MAX": np.maximum, "PACKED_MIN": np.minimum}
 
 @kernel(*_BINARY)
 def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Packed numbers that broadcast; RELU as an option. Raises `ModelError` for a divisor that is not positive."""
+    """Elementwise arithmetic with broadcasting and optional RELU.
+
+    Raises `UnsupportedError` for a divisor that is not positive.
+    """
     x, y = _numbers(inputs, 0), _numbers(inputs, 1)
     made = np.asarray(_BINARY[op.op](x, _positive(y) if op.op == "PACKED_DIV" else y), np.float32)
     return [packed(np.maximum(made, np.float32(0)) if bool_option(op, "relu") else made)]
@@ -81,13 +85,13 @@ def packed_binary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arra
 
 @kernel(*_EXTREMES)
 def packed_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """The larger or the smaller ones of packed numbers that broadcast."""
+    """Elementwise maximum or minimum with broadcasting."""
     return [packed(_EXTREMES[op.op](_numbers(inputs, 0), _numbers(inputs, 1)))]
 
 
 @kernel("PACKED_KEY")
 def packed_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """int32 in the order of packed numbers."""
+    """int32 keys in the order of packed numbers."""
     return [keys_of(value(inputs, 0))]
 
 
@@ -102,7 +106,7 @@ def packed_of_key(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arra
 
 @kernel("PACKED_EXP")
 def packed_exp(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """e^x of packed numbers up to 72. Raises `ModelError` for others."""
+    """e^x of packed numbers up to 72. Raises `UnsupportedError` for others."""
     x = _numbers(inputs, 0)
     require(bool((x <= MOST_POWER).all()), f"its numbers must be at most {MOST_POWER}")
     return [packed(expf(x))]
@@ -110,7 +114,7 @@ def packed_exp(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("PACKED_LOG")
 def packed_log(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Natural logarithm of packed numbers from 1 to 2^23. Raises `ModelError` for others."""
+    """Natural logarithm of packed numbers from 1 to 2^23. Raises `UnsupportedError` for others."""
     x = _numbers(inputs, 0)
     require(bool(((x >= 1) & (x < MOST_LOG)).all()), "its numbers must be from 1 to 2^23")
     return [packed(logf(x))]
@@ -118,7 +122,7 @@ def packed_log(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("PACKED_SQRT", "PACKED_RSQRT")
 def packed_root(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Square roots, or 1 divided by them. Raises `ModelError` for what is not positive; SQRT has 0, too."""
+    """Square root or its reciprocal. Raises `UnsupportedError` for negative numbers, and for 0 unless it is SQRT."""
     roots = np.sqrt(_positive(_numbers(inputs, 0), or_zero=op.op == "PACKED_SQRT"))
     return [packed(np.asarray(roots if op.op == "PACKED_SQRT" else np.float32(1) / roots, np.float32))]
 
@@ -132,20 +136,20 @@ def packed_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("PACKED_INTEGER")
 def packed_integer(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Packed numbers of int16, zero points and scales left out."""
+    """Packed numbers of int16 codes, without zero point and scale."""
     return [packed(value(inputs, 0).astype(np.float32))]
 
 
 @kernel("PACKED_ROUND")
 def packed_round(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Packed numbers rounded to int16, halves away from zero; what is beyond is the last one."""
+    """Packed numbers rounded to int16, halves away from zero, with saturation."""
     rounded = round_half_away(_numbers(inputs, 0).astype(np.float64))
     return [np.clip(rounded, -(1 << 15), (1 << 15) - 1).astype(np.int16)]
 
 
 @kernel("PACKED_FLOAT")
 def packed_float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """float32 of packed numbers; 0 is positive, or has the sign of input 1, which all others have, too."""
+    """float32 of packed numbers; 0 is positive or has the sign of input 1, which nonzero numbers have as well."""
     made = _numbers(inputs, 0)
     if len(inputs) == 1:
         return [made]
@@ -154,7 +158,7 @@ def packed_float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
 
 @kernel("PACKED_SIGN")
 def packed_sign(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """The least int32 where one of two packed numbers that broadcast is negative, else 0."""
+    """The least int32 if exactly one of two packed numbers, with broadcasting, is negative, else 0."""
     return [np.where((value(inputs, 0) < 0) != (value(inputs, 1) < 0), INT32_MIN, 0).astype(np.int32)]
 
 
