@@ -1,4 +1,4 @@
-"""The golden model: every operator in integers, equal to LiteRT's reference kernels."""
+"""The golden model: every operator in integers, with results equal to LiteRT's reference kernels."""
 
 from tq_hw.sim.golden.explain import accumulators, explain
 from tq_hw.sim.golden.run import Result, run

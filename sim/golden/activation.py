@@ -100,7 +100,7 @@ def tanh_lut(scale: float, zero_point: int, output_scale: float = 1.0 / 128, out
 
 
 def _fixed_point_lut(op: str, scale: float, zero_point: int) -> Array:
-    """LOGISTIC or TANH as TFLite Micro computes it: 32-bit fixed point with 4 integer bits.
+    """LOGISTIC or TANH by TFLite Micro's method: 32-bit fixed point with 4 integer bits.
 
     `scale` is at least 2^-28 and below 2^35.
     """
@@ -109,7 +109,7 @@ def _fixed_point_lut(op: str, scale: float, zero_point: int) -> Array:
     multiplier = int(round_half_away(fraction * (1 << 31)))
     radius = math.floor(((1 << integer_bits) - 1) * 2.0 ** (31 - integer_bits) / 2.0**shift)
     x = np.arange(-128, 128) - zero_point
-    # Outside the radius the shift is not done.
+    # Inputs outside the radius saturate and are not shifted.
     inside = np.abs(x) < radius
     scaled = multiply_by_quantized_multiplier(np.where(inside, x, 0), multiplier, min(shift, 31))
     exact = logistic(scaled, integer_bits, 32) if op == "LOGISTIC" else tanh(scaled, integer_bits, 32)
@@ -118,9 +118,9 @@ def _fixed_point_lut(op: str, scale: float, zero_point: int) -> Array:
 
 
 def lut(op: Operator, subgraph: Subgraph) -> Array:
-    """Table of 256 int8 results, indexed by input + 128, of any operator of this module but PRELU.
+    """Table of 256 int8 results, indexed by input + 128, for any operator of this module except PRELU.
 
-    Raises `UnsupportedError` for dtypes other than int8 or, where the operator fixes it, another output
+    Raises `UnsupportedError` for dtypes other than int8 or, where the operator prescribes it, another output
     quantization.
     """
     tensor = require_dtype(op, subgraph, "int8")
@@ -134,7 +134,7 @@ def lut(op: Operator, subgraph: Subgraph) -> Array:
             return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
         return logistic_lut(tensor.scale, tensor.zero_point)
     if op.op == "TANH":
-        # TFLite Micro takes any output scale for 1/128.
+        # TFLite Micro treats any output scale as 1/128.
         if subgraph.profile == "tflm":
             return _fixed_point_lut(op.op, tensor.scale, tensor.zero_point)
         return tanh_lut(tensor.scale, tensor.zero_point, output.scale, output.zero_point)
@@ -176,7 +176,7 @@ def prelu_params(op: Operator, subgraph: Subgraph) -> PreluParams:
 
 def _relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
     if op.op == "RELU6" and subgraph.profile == "tflm":
-        # It clamps to the input's codes of 0 and 6, whatever the output's scale is.
+        # The kernel clamps to the input's codes of 0 and 6, whatever the output scale is.
         tensor = require_dtype(op, subgraph, "int8", "int16")
         six = min(quantize_limit(op.op, 6.0, tensor.scale, tensor.zero_point), dtype_range(tensor.dtype)[1])
         return narrow(x, tensor.zero_point, six, tensor.dtype)
@@ -190,7 +190,7 @@ def _leaky_relu(op: Operator, subgraph: Subgraph, x: Array) -> Array:
     p = leaky_relu_params(op, subgraph)
     centred = x.astype(np.int64) - p.input_zero_point
     positive = multiply_by_quantized_multiplier(centred, p.multiplier, p.shift)
-    # The magnitude is multiplied and then negated: the two roundings are not odd functions.
+    # Multiply the magnitude, then negate: the two roundings are not odd functions.
     negative = multiply_by_quantized_multiplier(centred, abs(p.alpha_multiplier), p.alpha_shift)
     negative = -negative if p.alpha_multiplier < 0 else negative
     return narrow(np.where(centred >= 0, positive, negative) + p.output_zero_point, *dtype_range(x.dtype.name),
@@ -220,14 +220,13 @@ def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
                      output_zero_point: int) -> Array:
     """HARD_SWISH in 16-bit fixed point; `x` is the input less its zero point.
 
-    The multipliers are int16 Q0.15; `output_exponent` is <= 0; the reluish factor maps a real 3 to
-    32768.
+    The multipliers are int16 Q0.15; `output_exponent` is <= 0; the reluish factor maps a real 3 to 32768.
     """
     hires = x << 7
     preshift = high_mul(hires, output_multiplier, 16)
     reluish = hires
     if reluish_exponent > 0:
-        # All but the last bit of the left shift first, so that only the last can saturate.
+        # Shift left by all bits except one first, so that only the last shift can saturate.
         reluish = np.clip(reluish << (reluish_exponent - 1), -32768, 32767)
     reluish = high_mul(reluish, reluish_multiplier, 16)
     if reluish_exponent > 0:
@@ -245,7 +244,7 @@ def hard_swish_int16(x: IntArray, output_multiplier: int, output_exponent: int,
 
 @kernel("TABLE")
 def table(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Entry of a table for each code, 256 of bytes or 65,536 of int16; the compiler's own operator."""
+    """Table entry for each code: 256 entries for bytes, 65,536 for int16. An operator of the compiler."""
     codes = value(inputs, 0)
     return [value(inputs, 1)[codes.view(np.uint16 if codes.dtype == np.int16 else np.uint8)]]
 
@@ -261,7 +260,7 @@ def _wide(op: Operator, subgraph: Subgraph, x: Array) -> Array:
 
 @kernel("LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH")
 def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 table look-up; int16 computed."""
+    """Int8 by table look-up; int16 computed."""
     if require_dtype(op, subgraph, "int8", "int16").dtype == "int16":
         return [_wide(op, subgraph, value(inputs, 0))]
     table = lut(op, subgraph)
@@ -270,7 +269,7 @@ def unary(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("PRELU")
 def prelu(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 rectifier with a learned slope of int8 per broadcast element on the negative side."""
+    """Int8 or int16 PRELU: negative inputs are multiplied by a learned int8 slope, which broadcasts."""
     p = prelu_params(op, subgraph)
     x = value(inputs, 0).astype(np.int64) - p.input_zero_point
     alpha = value(inputs, 1).astype(np.int64) - p.alpha_zero_point

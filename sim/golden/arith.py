@@ -1,10 +1,10 @@
-"""The integer primitives under every kernel, vectorised over numpy.
+"""Integer primitives of all kernels, vectorised over numpy.
 
 Sources: LiteRT `tflite/kernels/internal/common.{h,cc}`, `kernel_util.cc`, `padding.h` and gemmlowp
-`fixedpoint/fixedpoint.h`, all with `TFLITE_SINGLE_ROUNDING` 0, the published default. The
-functions take Python integers or integer arrays, broadcast them, and give int64 arrays that hold
-int32 values. A `multiplier` is int32 in Q0.31; a `shift` is TFLite's signed exponent, positive =
-left.
+`fixedpoint/fixedpoint.h`, all with `TFLITE_SINGLE_ROUNDING` 0, the published default.
+
+The functions broadcast Python integers or integer arrays, and return int64 arrays of int32 values. A `multiplier` is
+int32 in Q0.31; a `shift` is TFLite's signed exponent, positive = left.
 """
 
 import math
@@ -23,7 +23,7 @@ __all__ = ["INT16_CODES", "INT32_MAX", "INT32_MIN", "INT8_CODES", "UINT8_CODES",
            "saturating_rounding_doubling_high_mul", "wrap_int32"]
 
 IntArray = npt.NDArray[np.int64]
-#: All codes in the order of a table's entries: by unsigned code.
+#: All codes in the order of a table's entries, which is that of unsigned codes.
 UINT8_CODES = np.arange(1 << 8).astype(np.uint8)
 INT8_CODES = UINT8_CODES.view(np.int8)
 INT16_CODES = np.arange(1 << 16).astype(np.uint16).view(np.int16)
@@ -39,7 +39,7 @@ _DTYPE_RANGE = {"int8": (-128, 127), "uint8": (0, 255), "int16": (-32768, 32767)
 class Padding(NamedTuple):
     """Output size and padding of one spatial axis, in elements.
 
-    `before` may exceed `after` never, and `after` exceeds `before` by at most one.
+    `after` equals `before` or exceeds it by one.
     """
 
     out_size: int
@@ -52,7 +52,7 @@ def _int64(x: IntLike) -> IntArray:
 
 
 def wrap_int32(x: IntLike) -> IntArray:
-    """Keep the low 32 bits of `x` as a signed number, as two's complement hardware does."""
+    """Keep the low 32 bits of `x` as a signed number (two's complement wrap)."""
     return ((_int64(x) + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -110,8 +110,8 @@ def multiply_by_quantized_multiplier(x: IntLike, multiplier: IntLike, shift: Int
 def multiply_wide(x: IntLike, multiplier: IntLike, shift: IntLike) -> IntArray:
     """`x * multiplier * 2^(shift - 31)` of an int64, rounded once; the other `MultiplyByQuantizedMultiplier`.
 
-    `x` has 48 bits, `shift` is in -31..7. The multiplier is rounded to 15 bits first. Halves go up. Of the result the
-    low 32 bits are kept, as the source does.
+    `x` has 48 bits, `shift` is in -31..7. The multiplier is rounded to 15 bits first. Halves round up. The low 32 bits
+    of the result are kept, as in the source.
     """
     multiplier, shift = _int64(multiplier), _int64(shift)
     reduced = np.where(multiplier < 0x7FFF0000, (multiplier + (1 << 15)) >> 16, 0x7FFF)
@@ -132,10 +132,9 @@ def round_half_away(x: npt.ArrayLike) -> npt.NDArray[np.float64]:
 def quantize_multiplier(real: float) -> tuple[int, int]:
     """`(multiplier, shift)` with `real = multiplier * 2^(shift - 31)`; `QuantizeMultiplier`.
 
-    `real` is a C double. The multiplier is 0 or has magnitude 2^30 .. 2^31 - 1. A `real` below
-    2^-32 flushes to (0, 0).
+    `real` is a C double. The multiplier is 0 or has magnitude 2^30 .. 2^31 - 1. A `real` below 2^-32 flushes to (0, 0).
 
-    Raises `ModelError` when `real` is not finite or is 2^31 or more: its shift would leave 31 bits.
+    Raises `ModelError` when `real` is not finite or is 2^31 or more, which needs a shift of more than 31 bits.
     """
     if not math.isfinite(real):
         raise ModelError(f"a rescaling factor must be finite, found {real}; "
@@ -172,11 +171,11 @@ def activation_range(activation: str, scale: float, zero_point: int,
                      dtype: str = "int8") -> tuple[int, int]:
     """`(act_min, act_max)` of a fused activation on an output of `scale` and `zero_point`.
 
-    `kernel_util.cc CalculateActivationRangeQuantized`: the limits are quantized by a float32
-    division and rounded half away from zero.
+    `kernel_util.cc CalculateActivationRangeQuantized`: limits are quantized by a float32 division, rounded half away
+    from zero.
 
-    Raises `UnsupportedError` for an activation other than NONE, RELU, RELU6 and RELU_N1_TO_1, and
-    `ModelError` when a limit leaves int32.
+    Raises `UnsupportedError` for an activation other than NONE, RELU, RELU6 and RELU_N1_TO_1, and `ModelError` when a
+    limit is outside int32.
     """
     low, high = dtype_range(dtype)
     limits: dict[str, tuple[float | None, float | None]] = {
@@ -192,9 +191,9 @@ def activation_range(activation: str, scale: float, zero_point: int,
 
 
 def quantize_limit(activation: str, real: float, scale: float, zero_point: int) -> int:
-    """Code of a limit of an activation: a float32 quotient, rounded half away from zero.
+    """Code of an activation limit: a float32 quotient, rounded half away from zero.
 
-    Raises `ModelError` when it leaves int32.
+    Raises `ModelError` when it is outside int32.
     """
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         quotient = float(round_half_away(np.float32(real) / np.float32(scale)))
@@ -208,8 +207,8 @@ def compute_padding(padding: str, in_size: int, filter_size: int, stride: int,
                     dilation: int = 1) -> Padding:
     """Output size and padding of one axis for "SAME" or "VALID"; `padding.h`.
 
-    SAME gives `ceil(in_size / stride)` outputs, and an odd total puts the extra element after. A
-    VALID filter larger than the input gives `out_size` <= 0, which the caller must refuse.
+    SAME gives `ceil(in_size / stride)` outputs; if the total padding is odd, the extra element comes after. A VALID
+    filter larger than the input gives `out_size` <= 0, which the caller must refuse.
     """
     effective = (filter_size - 1) * dilation + 1
     if padding == "VALID":

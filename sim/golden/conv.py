@@ -126,7 +126,7 @@ def _transpose_params(op: Operator, subgraph: Subgraph) -> ConvParams:
     stride_h, stride_w = int_option(op, "stride_h"), int_option(op, "stride_w")
     require(min(stride_h, stride_w) >= 1, "strides must be positive")
     padding = str_option(op, "padding")
-    # The padding is that of the forward convolution that maps the output to the input.
+    # The padding is that of the forward convolution from the output to the input.
     rows = compute_padding(padding, output.shape[1], filter_shape[1], stride_h)
     cols = compute_padding(padding, output.shape[2], filter_shape[2], stride_w)
     multiplier, shift = channel_multipliers(tensor.scale, weights, output.scale, filter_shape[0])
@@ -153,8 +153,8 @@ def _tap(x: Array, p: ConvParams, row: int, col: int) -> Array:
 
 
 def _accumulate_conv(x: Array, weights: Array, p: ConvParams) -> IntArray:
-    # Doubles hold these sums exactly: a product is below 2^15 (255 * 127), 2^22 with int16, and 2^31 of them would
-    # be needed to pass 2^53. A product by BLAS is much faster than numpy's integer one.
+    # Doubles are exact for these sums: a product is below 2^15 (255 * 127), or 2^22 with int16, and it takes 2^31
+    # such products to exceed 2^53. A BLAS product is much faster than numpy's integer product.
     padded = _padded(x, p).astype(np.float64)
     kernels = weights.astype(np.float64)
     per_group, filter_channels = weights.shape[0] // p.groups, weights.shape[3]
@@ -171,7 +171,7 @@ def _accumulate_conv(x: Array, weights: Array, p: ConvParams) -> IntArray:
 
 
 def _accumulate_depthwise(x: Array, weights: Array, p: ConvParams) -> IntArray:
-    # A filter of less than 2^16 taps cannot leave int32; a larger one wraps, as the source does.
+    # A filter of less than 2^16 taps cannot overflow int32; a larger one wraps, as in the source.
     kind = np.int64 if p.wide else np.int32
     padded = _padded(x, p).astype(kind)
     kernels = weights[0].astype(kind)
@@ -189,7 +189,7 @@ def _accumulate_transpose(x: Array, weights: Array, p: ConvParams) -> IntArray:
     batch, height, width, _ = x.shape
     rows = max((height - 1) * p.stride_h + p.filter_height, p.pad_top + p.out_height)
     cols = max((width - 1) * p.stride_w + p.filter_width, p.pad_left + p.out_width)
-    # Exact in doubles for the same reason as CONV_2D.
+    # Doubles are exact for the same reason as in CONV_2D.
     acc = np.zeros((batch, rows, cols, weights.shape[0]), np.float64)
     for row in range(p.filter_height):
         for col in range(p.filter_width):

@@ -1,7 +1,7 @@
-"""CUMSUM of integers and float32, ADD_N of int32 and float32: one sum after the other; integers wrap.
+"""CUMSUM of integers and float32, ADD_N of int32 and float32: sequential sums; integers wrap.
 
-Sources: `cumsum.cc`, by Eigen's scan: along one axis, from its end if `reverse`, without the element itself if
-`exclusive`; `add_n.h`, on one thread.
+Sources: `cumsum.cc`, with Eigen's scan along one axis, from its end if `reverse`, without the element itself if
+`exclusive`; `add_n.h`, with one thread.
 """
 
 import numpy as np
@@ -21,19 +21,19 @@ def cumsum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
             f"input must be int32, int64 or float32, not {x.dtype.name}")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
     flipped = np.flip(x, axis) if bool_option(op, "reverse") else x
-    # A sum begins with 0, so that of -0 is 0.
+    # A sum starts from 0, so the sum of -0 is 0.
     sums = np.cumsum(flipped, axis=axis, dtype=np.float32 if x.dtype == np.float32 else np.int64) + x.dtype.type(0)
     if bool_option(op, "exclusive"):
         sums = np.roll(sums, 1, axis)
         sums[(*[slice(None)] * axis, slice(0, 1))] = 0
     made = np.ascontiguousarray(np.flip(sums, axis) if bool_option(op, "reverse") else sums)
-    # numpy's sums of int64 wrap.
+    # numpy's int64 sums wrap.
     return [wrap_int32(made).astype(np.int32) if x.dtype == np.int32 else made]
 
 
 @kernel("ADD_N")
 def add_n(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Sum of tensors of one shape, in their order."""
+    """Sum of tensors of the same shape, in order."""
     terms = [value(inputs, position) for position in range(len(op.inputs))]
     kind = terms[0].dtype
     require(len(terms) > 1, "the kernel takes two inputs and more")

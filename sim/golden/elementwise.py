@@ -36,9 +36,9 @@ from tq_hw.sim.golden.registry import (
 __all__ = ["AddParams", "CompareParams", "MulParams", "SquareParams", "add_params", "compare_params", "int32_range",
            "mul_params", "square_params"]
 
-#: What the fused activations leave of an int32.
+#: Clamp limits of the fused activations for int32.
 _INT32_RANGES = {"NONE": (INT32_MIN, INT32_MAX), "RELU": (0, INT32_MAX), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
-#: Types that have no scale.
+#: Types without a scale.
 _PLAIN_TYPES = ("int32", "int64")
 _PLAIN: dict[str, Callable[[IntArray, IntArray], IntArray]] = {
     "ADD": np.add, "SUB": np.subtract, "MUL": np.multiply,
@@ -51,7 +51,7 @@ class AddParams:
 
     Members
     -------
-    left_shift : applied to each input less its zero point; 20, of int16 15
+    left_shift : applied to each input less its zero point; 20, for int16 15
     multiplier_1, shift_1, multiplier_2, shift_2 : to the common scale `2 * max(scale_1, scale_2)`
     output_multiplier, output_shift : from the common scale to the output's; shifts are <= 0
     """
@@ -72,7 +72,7 @@ class AddParams:
 
 @dataclass(frozen=True)
 class MulParams:
-    """Derived integers of MUL: `(a - z1) * (b - z2)` rescaled once."""
+    """Derived integers of MUL: `(a - z1) * (b - z2)`, rescaled once."""
 
     zero_point_1: int
     zero_point_2: int
@@ -85,7 +85,7 @@ class MulParams:
 
 @dataclass(frozen=True)
 class SquareParams:
-    """Derived integers of SQUARED_DIFFERENCE: both inputs on a common scale, of int8 with 7 fraction bits."""
+    """Derived integers of SQUARED_DIFFERENCE: both inputs on a common scale, for int8 with 7 fraction bits."""
 
     left_shift: int
     zero_point_1: int
@@ -101,9 +101,9 @@ class SquareParams:
 
 @dataclass(frozen=True)
 class CompareParams:
-    """Derived integers of a comparison: both inputs are rescaled by their own scale.
+    """Derived integers of a comparison: each input is rescaled by its own scale.
 
-    Precision is lost (8 fractional bits), and the comparison is made after the rounding.
+    The result has 8 fraction bits; values are compared after this rounding.
     """
 
     left_shift: int
@@ -128,8 +128,8 @@ def _operands(op: Operator, subgraph: Subgraph) -> tuple[Tensor, Tensor, Tensor]
 def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
     """Derive the integers of an ADD or SUB.
 
-    Raises `UnsupportedError` when the output scale is so small that the output multiplier is 1 or
-    more: the engines abort on it, or leave it undefined.
+    Raises `UnsupportedError` when the output scale is so small that the output multiplier is 1 or more: the engines
+    abort, or their result is undefined.
     """
     first, second, output = _operands(op, subgraph)
     left_shift = 15 if first.dtype == "int16" else 20
@@ -161,7 +161,7 @@ def mul_params(op: Operator, subgraph: Subgraph) -> MulParams:
 def square_params(op: Operator, subgraph: Subgraph) -> SquareParams:
     """Derive the integers of a SQUARED_DIFFERENCE.
 
-    Raises `UnsupportedError` when the output multiplier of int8 is 1 or more: the engines abort on it.
+    Raises `UnsupportedError` when the output multiplier for int8 is 1 or more: the engines abort.
     """
     first, second, output = _operands(op, subgraph)
     left_shift, twice_max = 0 if first.dtype == "int16" else 7, 2.0 * max(first.scale, second.scale)
@@ -198,7 +198,7 @@ def _rescaled(x: Array, zero_point: int, left_shift: int, multiplier: int, shift
 
 
 def int32_range(op: Operator, subgraph: Subgraph) -> tuple[int, int]:
-    """What the fused activation of an int32 ADD, SUB or MUL leaves; TFLite Micro's ADD does not look at it."""
+    """Clamp limits of a fused activation of an int32 ADD, SUB or MUL; TFLite Micro's ADD ignores it."""
     if op.op == "SQUARED_DIFFERENCE":
         return _INT32_RANGES["NONE"]
     ignored = op.op == "ADD" and subgraph.profile == "tflm"
@@ -206,10 +206,10 @@ def int32_range(op: Operator, subgraph: Subgraph) -> tuple[int, int]:
 
 
 def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """int32 or int64 without quantization: wrapping arithmetic and a clamp by the fused activation."""
+    """int32 or int64 without quantization: wrapping arithmetic, then the clamp of the fused activation."""
     low, high = int32_range(op, subgraph)
     if value(inputs, 0).dtype == np.int64:
-        # numpy's int64 wraps; limits of int32 are none here.
+        # numpy's int64 wraps; the int32 limits do not apply here.
         least, most = (None if limit in (INT32_MIN, INT32_MAX) else limit for limit in (low, high))
         return [np.asarray(np.clip(_PLAIN[op.op](value(inputs, 0), value(inputs, 1)), least, most))]
     result = _PLAIN[op.op](value(inputs, 0).astype(np.int64), value(inputs, 1).astype(np.int64))
@@ -218,7 +218,7 @@ def _plain(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("ADD", "SUB")
 def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 sum or difference on a common scale with 20 or 15 bits of headroom; int32 and int64 as they are."""
+    """Int8 or int16 sum or difference on a common scale with a left shift of 20 or 15; int32 and int64 unscaled."""
     if require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES).dtype in _PLAIN_TYPES:
         return _plain(op, subgraph, inputs)
     p = add_params(op, subgraph)
@@ -231,7 +231,7 @@ def add(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("MUL")
 def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 product; int32 and int64 as they are."""
+    """Int8 or int16 product; int32 and int64 unscaled."""
     if require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES).dtype in _PLAIN_TYPES:
         return _plain(op, subgraph, inputs)
     p = mul_params(op, subgraph)
@@ -243,7 +243,7 @@ def mul(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("SQUARED_DIFFERENCE")
 def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Square of an int8 or int16 difference on a common scale; int32 as it is."""
+    """Square of an int8 or int16 difference on a common scale; int32 unscaled."""
     if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return _plain(op, subgraph, inputs)
     p = square_params(op, subgraph)
@@ -256,7 +256,7 @@ def squared_difference(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list
 
 @kernel("MAXIMUM", "MINIMUM")
 def maximum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Larger or smaller raw value; no rescaling, so the quantization must be shared."""
+    """Larger or smaller raw value; there is no rescaling, so all tensors must have the same quantization."""
     require_dtype(op, subgraph, "int8", "int16", *_PLAIN_TYPES)
     choose = np.maximum if op.op == "MAXIMUM" else np.minimum
     return [choose(value(inputs, 0), value(inputs, 1))]
@@ -269,9 +269,9 @@ _COMPARISONS: dict[str, Callable[[IntArray, IntArray], Array]] = {
 
 @kernel(*_COMPARISONS)
 def compare(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Boolean comparison of two tensors, each rescaled by its own scale; other types as they are.
+    """Boolean comparison of two tensors, each rescaled by its own scale; other types are compared directly.
 
-    LiteRT rescales int16 where it asks whether they are equal; their order is that of the codes, whatever the scales.
+    For int16, LiteRT rescales only in EQUAL and NOT_EQUAL; the other comparisons are of raw codes, whatever the scales.
     """
     others = ("bool",) if op.op in ("EQUAL", "NOT_EQUAL") else ()
     dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "int64", "float32", *others).dtype

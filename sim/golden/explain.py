@@ -17,11 +17,11 @@ MAC_OPERATORS = ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNEC
 
 def accumulators(model: Model, tensors: Mapping[int, Array],
                  op_index: int) -> tuple[IntArray, MacParams]:
-    """Int32 accumulators (bias included, output shape) of a MAC operator, and its parameters.
+    """Int32 accumulators (with bias, in the output's shape) of a MAC operator, and its parameters.
 
     `tensors` are the main subgraph's tensors by index, as `run(..., keep=True)` returns them.
     """
-    # Operators that depend on shapes alone may have gone; the others keep their index.
+    # Operators that depend only on shapes may have been removed; the others keep their index.
     op = next(each for each in model.main.operators if each.index == op_index)
     with located(op):
         inputs = operator_inputs(op, dict(tensors))
@@ -36,11 +36,10 @@ def accumulators(model: Model, tensors: Mapping[int, Array],
 
 def explain(model: Model, tensors: Mapping[int, Array], op_index: int,
             element_index: int) -> dict[str, int]:
-    """Value of each stage of one output element (by flat index), to see where two engines part.
+    """Value of one output element (by flat index) after each stage, to find where two engines diverge.
 
-    The keys are `accumulator` (with bias), `after_multiply` (left shift and doubling high
-    multiplication), `after_shift` (rounding right shift, zero point not yet added) and
-    `after_clamp` (the int8 result).
+    The keys are `accumulator` (with bias), `after_multiply` (left shift and doubling high multiplication),
+    `after_shift` (rounding right shift, without the zero point) and `after_clamp` (the int8 result).
     """
     acc, p = accumulators(model, tensors, op_index)
     if not 0 <= element_index < acc.size:

@@ -1,9 +1,8 @@
 """gemmlowp's fixed-point functions, vectorised: exponential, reciprocal, logistic, tanh, logarithm.
 
-Sources: gemmlowp `fixedpoint/fixedpoint.h`; `internal/common.h` of LiteRT for the logarithm and the
-reciprocal square root. A raw value of `bits` bits with `integer_bits` m stands for
-`raw / 2^(bits - 1 - m)`. Everything is int64 arrays holding `bits`-bit values; only the widths 32
-(softmax) and 16 (LSTM gates) occur.
+Sources: gemmlowp `fixedpoint/fixedpoint.h`; `internal/common.h` of LiteRT for the logarithm and the reciprocal square
+root. A raw value of `bits` bits with m = `integer_bits` represents `raw / 2^(bits - 1 - m)`. All arrays are int64 with
+`bits`-bit values. Only the widths 32 (softmax) and 16 (LSTM gates) occur.
 """
 
 import numpy as np
@@ -23,11 +22,11 @@ __all__ = ["EXP_EIGHTH", "EXP_STEPS", "RECIPROCAL_SLOPE", "RECIPROCAL_START", "T
            "exp_on_negative_values", "high_mul", "inv_sqrt", "log_of_sum", "logistic", "narrowed",
            "one_over_one_plus_x", "rescale", "rounding_divide_int16", "rounding_half_sum", "tanh"]
 
-#: e^-(2^k) in Q0.31 for k = -2..4; e^-1/8 and 1/3 in Q0.31, of the last quarter's Taylor expansion.
+#: e^-(2^k) in Q0.31 for k = -2..4; e^(-1/8) and 1/3 in Q0.31, for the Taylor expansion on [-1/4, 0).
 EXP_STEPS = ((-2, 1672461947), (-1, 1302514674), (0, 790015084), (1, 290630308), (2, 39332535),
               (3, 720401), (4, 242))
 EXP_EIGHTH, THIRD = 1895147668, 715827883
-#: 48/17 and -32/17 in Q2.29: the reciprocal's first estimate is the sum of the first and of the second times a half.
+#: 48/17 and -32/17 in Q2.29. The reciprocal's first estimate is 48/17 - 32/17 * d for half the denominator, d.
 RECIPROCAL_START, RECIPROCAL_SLOPE = 1515870810, -1010580540
 
 
@@ -43,14 +42,14 @@ def high_mul(a: IntLike, b: IntLike, bits: int = 32) -> IntArray:
 def rounding_divide_int16(x: IntLike, exponent: int) -> IntArray:
     """RoundingDivideByPOT of int16 values, `exponent` in 0..31.
 
-    From 16 on the source's mask of the remainder is -1 in 16 bits: every x >= 0 gives 1, every other one -1.
+    From 16 on, the source's 16-bit remainder mask is -1: every x >= 0 gives 1, every x < 0 gives -1.
     """
     x = np.asarray(x, np.int64)
     return rounding_divide_by_pot(x, exponent) if exponent < 16 else np.where(x >= 0, 1, -1)
 
 
 def rescale(x: IntLike, exponent: int, bits: int = 32) -> IntArray:
-    """`x * 2^exponent`, saturating to the left, rounding half away from zero to the right."""
+    """`x * 2^exponent`: a left shift saturates, a right shift rounds half away from zero."""
     if exponent > 0:
         return saturate(np.asarray(x, np.int64) << exponent, bits)
     return rounding_divide_by_pot(x, -exponent)
@@ -63,13 +62,13 @@ def rounding_half_sum(a: IntLike, b: IntLike) -> IntArray:
 
 def count_leading_zeros(x: IntLike) -> IntArray:
     """Leading zeros of an int32; 32 for 0."""
-    # frexp is exact on doubles, and its exponent is the bit length.
+    # frexp is exact for these doubles, and its exponent is the bit length.
     _, bit_length = np.frexp(np.asarray(x, np.float64))
     return np.where(np.asarray(x) < 0, 0, 32 - bit_length.astype(np.int64))
 
 
 def narrowed(raw: int, bits: int) -> int:
-    """Constant of 32 bits with the same integer bits in `bits` bits, rounded."""
+    """32-bit constant reduced to `bits` bits with the same number of integer bits, rounded."""
     return int(rounding_divide_by_pot(raw, 32 - bits))
 
 
@@ -87,7 +86,7 @@ def _exp_on_last_quarter(a: IntArray, bits: int) -> IntArray:
 
 
 def exp_on_negative_values(a: IntLike, integer_bits: int, bits: int = 32) -> IntArray:
-    """e^a in Q0 for a <= 0 with `integer_bits` integer bits; e^0 is the largest Q0."""
+    """e^a in Q0 for a <= 0 with `integer_bits` integer bits; e^0 is the largest Q0 value."""
     a = np.asarray(a, np.int64)
     fractional_bits = bits - 1 - integer_bits
     quarter = 1 << (fractional_bits - 2)
@@ -132,7 +131,7 @@ def logistic(a: IntLike, integer_bits: int, bits: int = 16) -> IntArray:
 def tanh(a: IntLike, integer_bits: int, bits: int = 16) -> IntArray:
     """Hyperbolic tangent in Q0 of a with `integer_bits` integer bits."""
     a = np.asarray(a, np.int64)
-    # -|a| doubled by moving the binary point, not the bits.
+    # -2 |a|: the binary point moves, the bits stay.
     exponential = exp_on_negative_values(-np.abs(a), integer_bits + 1, bits)
     half = rounding_half_sum(exponential, (1 << (bits - 1)) - 1)
     magnitude = rescale(_reciprocal_of_half(half, bits) - (1 << (bits - 3)), 2, bits)
@@ -169,7 +168,7 @@ def inv_sqrt(x: IntLike) -> tuple[IntArray, IntArray]:
 
 
 def _shifted(x: IntLike, left: IntArray) -> IntArray:
-    """Shift to the left and saturate; what would be shifted to the right is beyond the end that its sign names."""
+    """Left shift with saturation; a shift that would be to the right saturates too, by the sign."""
     x = np.asarray(x, np.int64)
     end = np.where(x < 0, INT32_MIN, INT32_MAX)
     return np.where(left < 0, end, saturate(x << np.maximum(left, 0), 32))
@@ -178,7 +177,7 @@ def _shifted(x: IntLike, left: IntArray) -> IntArray:
 def log_of_sum(x: IntLike) -> IntArray:
     """Natural logarithm in Q5.26 of x >= 1 in Q12.19; `log_x_for_x_greater_than_or_equal_to_1`.
 
-    A sum of 4096 or more that wraps is negative; then the result is what the kernel's int32 makes of it.
+    A sum of 4096 or more wraps and is negative; the result is then that of the kernel's int32 arithmetic.
     """
     x = np.asarray(x, np.int64)
     accum_bits, input_bits = 6, 12

@@ -1,10 +1,11 @@
-"""float32 operators that work on each element alone, between a DEQUANTIZE and a QUANTIZE.
+"""Elementwise float32 operators between a DEQUANTIZE and a QUANTIZE.
 
 Sources: LiteRT's reference kernels: `activations.cc`, `elementwise.cc`, `floor.cc`, `ceil.cc`, `round.h`, `sign.cc`,
 `neg.h`, `elu.h`, `leaky_relu.h`, `hard_swish.h`, `logistic.h`, `add.cc`, `sub.cc`, `mul.cc`, `div.cc`, `pow.cc`,
-`atan2.cc`, `floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`. Every step is one float32
-operation as it is written there; functions of C's library are those of `libm.py`, `libm_double.py` and
-`libm_angle.py`, GELU is Eigen's (`gelu_float.py`).
+`atan2.cc`, `floor_div.cc`, `floor_mod.h`, `squared_difference.cc`, `maximum_minimum.cc`.
+
+Every step is one float32 operation, as in the sources. Functions of C's library come from `libm.py`, `libm_double.py`
+and `libm_angle.py`; GELU follows Eigen (`gelu_float.py`).
 """
 
 from collections.abc import Callable
@@ -22,9 +23,9 @@ from tq_hw.sim.golden.registry import Array, Inputs, Kernel, float_option, requi
 __all__ = ["BINARY", "CUTOFF", "LEAST", "RANGES", "UNARY", "either"]
 
 _ZERO, _ONE, _THREE, _SIX = (np.float32(number) for number in (0, 1, 3, 6))
-#: Above it a LOGISTIC is 1, below -9 it is the exponential.
+#: LOGISTIC is 1 above this; below -9 it is the exponential.
 CUTOFF, LEAST = np.float32(16.619047164916992188), np.float32(-9)
-#: What fused activations leave: no infinity.
+#: Clamp limits of fused activations, which exclude infinity.
 _MOST = float(np.finfo(np.float32).max)
 RANGES = {"NONE": (-_MOST, _MOST), "RELU": (0, _MOST), "RELU6": (0, 6), "RELU_N1_TO_1": (-1, 1)}
 
@@ -35,7 +36,7 @@ def _logistic(x: Float32) -> Float32:
 
 
 def _round(x: Float32) -> Float32:
-    """Halves to even, by 1 added to the next lower integer, so that -0.3 becomes 0 and not -0."""
+    """Round to nearest even, by adding 0 or 1 to the next lower integer, so that -0.3 gives 0 and not -0."""
     return np.where(x == 0, x, np.rint(x) + np.float32(0))
 
 
@@ -60,7 +61,7 @@ def _floor_mod(x: Float32, y: Float32) -> Float32:
 
 
 def _floor_div(x: Float32, y: Float32) -> Float32:
-    """The kernel divides in double, so that no quotient is rounded up to a whole number."""
+    """The kernel divides in double, so that no quotient is rounded up to an integer."""
     result: Float32 = np.floor(np.divide(x, y, dtype=np.float64)).astype(np.float32)
     return result
 
@@ -74,7 +75,7 @@ def _clamped(low: float, high: float) -> Callable[[Float32], Float32]:
     return lambda x: np.clip(x, np.float32(low), np.float32(high))
 
 
-#: Functions of one number; GELU and LEAKY_RELU have an option besides.
+#: Functions of one number; GELU and LEAKY_RELU also have an option.
 UNARY: dict[str, Callable[[Float32], Float32]] = {
     "ABS": np.abs, "NEG": np.negative, "SQRT": np.sqrt, "RSQRT": _rsqrt, "SQUARE": lambda x: x * x,
     "EXP": expf, "LOG": logf, "SIN": sinf, "COS": cosf, "FLOOR": np.floor, "CEIL": np.ceil, "ROUND": _round,
@@ -110,7 +111,7 @@ def _float(op: Operator, inputs: Inputs) -> list[Array]:
 
 
 def either(other: Kernel | None) -> Kernel:
-    """Return a kernel that computes float32 inputs here, and gives others to `other`, if there is one."""
+    """Return a kernel that computes float32 inputs here and passes others to `other`, if there is one."""
     def run(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         if value(inputs, 0).dtype == np.float32:
             return _float(op, inputs)

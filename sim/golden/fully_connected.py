@@ -1,8 +1,8 @@
 """FULLY_CONNECTED and BATCH_MATMUL.
 
-FULLY_CONNECTED follows TFLite Micro (`integer_ops/fully_connected.h` with
-`MultiplyByQuantizedMultiplier`, double product of the scales); LiteRT's BUILTIN_REF requantizes this
-one operator in C `double`, as profile litert does. BATCH_MATMUL follows LiteRT's `reference/batch_matmul.h`.
+FULLY_CONNECTED follows TFLite Micro (`integer_ops/fully_connected.h` with `MultiplyByQuantizedMultiplier`, double
+product of the scales). For this operator alone, LiteRT's BUILTIN_REF requantizes in C `double`; so does profile litert.
+BATCH_MATMUL follows LiteRT's `reference/batch_matmul.h`.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     tensor, output = require_dtype(op, subgraph, dtype), output_tensor(op, subgraph)
     shape = require_dtype(op, subgraph, "int8", position=1).shape
     require(len(shape) == 2, f"weights must have 2 dimensions, found {shape}")
-    # Both engines subtract a zero point of weights with a single scale; old converters wrote one.
+    # Both engines subtract the zero point of weights with a single scale, which old converters wrote.
     weights = weight_tensor(op, subgraph, 1, 0, shape[0], asymmetric=True)
     zero_points = weights.quantization.zero_point if weights.quantization else (0,)
     layout = str_option(op, "weights_format")
@@ -89,7 +89,7 @@ def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     dtype = activation_type(op, subgraph)
     lhs, rhs = require_dtype(op, subgraph, dtype), require_dtype(op, subgraph, dtype, position=1)
     output = output_tensor(op, subgraph)
-    # `GetQuantizedConvolutionMultipler`: the quotient is a double in any case.
+    # `GetQuantizedConvolutionMultipler`: the quotient is always a double.
     multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)
     depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
     return MatMulParams(np.array([multiplier]), np.array([shift]), lhs.zero_point,
@@ -99,7 +99,7 @@ def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
 
 def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams) -> IntArray:
     """Accumulators including the bias, of the output's shape."""
-    # Doubles hold these sums exactly: each product is at most 2^30, and 2^23 of those would be needed.
+    # Doubles are exact for these sums: each product is at most 2^30, so it takes 2^23 of them to exceed 2^53.
     lhs = (value(inputs, 0).astype(np.int64) - p.input_zero_point).astype(np.float64)
     rhs = (value(inputs, 1).astype(np.int64) - p.weight_zero_point).astype(np.float64)
     if op.op == "BATCH_MATMUL":
@@ -118,7 +118,7 @@ def accumulate(op: Operator, subgraph: Subgraph, inputs: Inputs, p: MatMulParams
 
 
 def _in_order(lhs: Float32, rhs: Float32) -> Float32:
-    """Product of matrices of float32: one product after the other is added to 0."""
+    """Product of float32 matrices: products are added in order, starting from 0."""
     total: Float32 = np.zeros((*np.broadcast_shapes(lhs.shape[:-2], rhs.shape[:-2]), lhs.shape[-2], rhs.shape[-1]),
                               np.float32)
     for at in range(lhs.shape[-1]):

@@ -1,8 +1,9 @@
-"""GELU of float32. LiteRT has Eigen compute it, not C's library as of int8: every step here is one of Eigen's packets.
+"""GELU of float32, computed as by Eigen's packets: LiteRT uses Eigen for it, and C's library for int8.
 
 Sources: `reference/gelu.h`; Eigen's `generic_fast_erfc` and `ptanh_float`, polynomials by Horner's rule, and `pexp`.
-They are as of processors without a step that multiplies and adds at once, for which LiteRT's wheels for x86-64 are
-built; results for other ones differ in the last bits. Held against LiteRT for every third float32 between -40 and 40.
+
+The arithmetic is that of processors without fused multiply-add, for which LiteRT's x86-64 wheels are built; other
+processors give different last bits. It equals LiteRT's for every third float32 between -40 and 40.
 """
 
 import numpy as np
@@ -15,14 +16,14 @@ __all__ = ["CUBIC", "ERFC_FAR", "ERFC_NEAR", "EXP_EVEN", "EXP_ODD", "LEAST_EXP",
            "MOST_ERFC", "MOST_TANH", "ROOT_HALF", "ROOT_TWO_BY_PI", "SPLIT", "TANH", "gelu"]
 
 _HALF, _ONE, _TWO = np.float32(0.5), np.float32(1), np.float32(2)
-#: Beyond these a function has its last values.
+#: Magnitudes beyond which a function is constant.
 MOST_ERFC, MOST_TANH = np.float32(11), np.float32(7.90738964080810547)
-#: What of float32 is left below -104 of an exponential.
+#: Exponentials below e^-104 are 0 in float32.
 LEAST_EXP = np.float32(-104)
 ROOT_HALF, ROOT_TWO_BY_PI = np.float32(-np.sqrt(0.5)), np.float32(np.sqrt(2 / np.pi))
 CUBIC = np.float32(0.044715)
 LOG2_E, LN2_HIGH, LN2_LOW = np.float32(1.44269504088896341), np.float32(0.693359375), np.float32(2.12194440e-4)
-#: Splits 24 bits of a fraction into 12 and 12.
+#: Splits a 24-bit mantissa into 12 and 12 bits.
 SPLIT = np.float32(2**12 + 1)
 
 
@@ -30,7 +31,7 @@ def _floats(*numbers: float) -> Float32:
     return np.array(numbers, np.float32)
 
 
-# Of polynomials, the highest power first.
+# Polynomials, highest power first.
 ERFC_NEAR = _floats(5.61802298761904239654541015625e-4, -4.9138166941702365875244140625e-3,
                     2.670751512050628662109375e-2, -1.1280010640621185302734375e-1, 3.76122951507568359375e-1,
                     -1.1283791065216064453125)
@@ -52,7 +53,7 @@ def _polynomial(x: Float32, factors: Float32) -> Float32:
 
 
 def _exp(x: Float32) -> Float32:
-    """e^x of numbers that are not positive."""
+    """e^x for x <= 0."""
     power = np.floor(x * LOG2_E + _HALF)
     rest = (x - power * LN2_HIGH) + power * LN2_LOW
     square: Float32 = rest * rest
@@ -62,7 +63,7 @@ def _exp(x: Float32) -> Float32:
 
 
 def _lost(x: Float32, square: Float32) -> Float32:
-    """What x^2 loses where it is rounded, by halves of x."""
+    """Rounding error of x^2, from products of 12-bit halves of x."""
     wide: Float32 = x * SPLIT
     high: Float32 = (x - wide) + wide
     low: Float32 = x - high
@@ -93,7 +94,7 @@ def _tanh(number: Float32) -> Float32:
 
 
 def gelu(op: Operator, x: Float32) -> Float32:
-    """The value times the chance that a normal number is below it."""
+    """The value times the probability that a standard normal variable is less than it."""
     if bool_option(op, "approximate"):
         bent = _tanh(ROOT_TWO_BY_PI * (x + CUBIC * (x * x * x)))
         result: Float32 = (_HALF * x) * (_ONE + bent)

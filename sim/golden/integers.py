@@ -1,7 +1,7 @@
-"""Arithmetic of integers without scales: DIV of int32, FLOOR_DIV, FLOOR_MOD, POW, SIGN, bits.
+"""Integer arithmetic without scales: DIV of int32, FLOOR_DIV, FLOOR_MOD, POW, SIGN, bits.
 
 Sources: `div.cc`, `floor_div.cc`, `floor_mod.cc`, `reference/floor_mod.h`, `pow.cc`, `sign.cc`,
-`bitwise_xor.cc`, `right_shift.cc`. Those of int8 and int16 work on the codes as they are, whatever their scales.
+`bitwise_xor.cc`, `right_shift.cc`. int8 and int16 operators use the raw codes, whatever their scales.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ NO_DIVISOR = "a divisor is 0: the engines refuse to run"
 
 
 def _operands(op: Operator, subgraph: Subgraph, inputs: Inputs, *dtypes: str) -> tuple[IntArray, IntArray]:
-    """Both inputs in int64; they and the output must have one type."""
+    """Both inputs as int64; they and the output must have the same type."""
     dtype = require_dtype(op, subgraph, *dtypes).dtype
     require(output_tensor(op, subgraph).dtype == dtype == require_dtype(op, subgraph, *dtypes, position=1).dtype,
             f"both inputs and the output must be {dtype}")
@@ -26,14 +26,14 @@ def _operands(op: Operator, subgraph: Subgraph, inputs: Inputs, *dtypes: str) ->
 
 
 def _quotients(x: IntArray, y: IntArray) -> IntArray:
-    """Quotients rounded down. Raises InputError where a divisor is 0."""
+    """Quotients rounded down. Raises InputError for a divisor of 0."""
     if not y.all():
         raise InputError(NO_DIVISOR)
     return x // y
 
 
 def divided(op: Operator, subgraph: Subgraph, inputs: Inputs) -> Array:
-    """DIV of int32: rounded to 0, and clamped by the fused activation."""
+    """DIV of int32: rounded toward 0 and clamped by the fused activation."""
     x, y = _operands(op, subgraph, inputs, "int32")
     down = _quotients(x, y)
     result = down + ((down < 0) & (down * y != x))
@@ -44,14 +44,14 @@ def divided(op: Operator, subgraph: Subgraph, inputs: Inputs) -> Array:
 
 @kernel("FLOOR_DIV")
 def floor_div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Quotient rounded down; that of the least number and -1 is the least number."""
+    """Quotient rounded down; the least number divided by -1 wraps to itself."""
     x, y = _operands(op, subgraph, inputs, "int8", "int16", "int32")
     return [_quotients(x, y).astype(value(inputs, 0).dtype)]
 
 
 @kernel("FLOOR_MOD")
 def floor_mod(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Remainder of a quotient that is rounded down: it has the divisor's sign, or is 0."""
+    """Remainder of the quotient rounded down: it has the divisor's sign, or is 0."""
     x, y = _operands(op, subgraph, inputs, "int8", "int16", "int32")
     down = _quotients(x, y)
     if down.size and int(down.max()) > INT32_MAX:
@@ -63,13 +63,13 @@ def floor_mod(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 def power(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Power of int32 with an exponent of 0 or more.
 
-    Raises InputError where it leaves int32: the kernel converts a double that does not fit.
+    Raises InputError if it is outside int32, where the kernel's conversion from double is undefined.
     """
     x, y = _operands(op, subgraph, inputs, "int32")
     if y.size and int(y.min()) < 0:
         raise InputError("an exponent is below 0: the engine refuses to run")
     result = np.ones(np.broadcast_shapes(x.shape, y.shape), np.int64)
-    # What has left int32 stays outside; more factors than 31 are of 0, 1 and -1 alone.
+    # A value outside int32 stays outside; only 0, 1 and -1 can have more than 31 factors.
     y = np.where(y < 32, y, 30 + y % 2)
     for factors in range(int(y.max(initial=0))):
         result = np.where(factors < y, np.clip(result * x, INT32_MIN - 1, INT32_MAX + 1), result)
@@ -87,14 +87,14 @@ def sign(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("BITWISE_XOR")
 def bitwise_xor(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Bits of which one is set."""
+    """Bits that are set in exactly one input."""
     _operands(op, subgraph, inputs, "int8", "int16", "int32")
     return [value(inputs, 0) ^ value(inputs, 1)]
 
 
 @kernel("RIGHT_SHIFT")
 def right_shift(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Arithmetic shift by 0 bits where a number is below 0, at most by all but one of a type's bits."""
+    """Arithmetic right shift; the count is clamped to 0 and to one less than the type's bits."""
     x, y = _operands(op, subgraph, inputs, "int8", "int16", "int32")
     dtype = value(inputs, 0).dtype
     return [(x >> np.clip(y, 0, 8 * dtype.itemsize - 1)).astype(dtype)]

@@ -1,6 +1,7 @@
-"""TFLite Micro's 16-bit logistic and tanh: a table of 256 logistics with linear interpolation.
+"""TFLite Micro's 16-bit logistic and tanh: a table of 256 logistic values with linear interpolation.
 
-Sources: `integer_ops/logistic.h` and `integer_ops/tanh.h`, int16; both scale by 3/4: the table's end is at 10.6.
+Sources: `integer_ops/logistic.h` and `integer_ops/tanh.h`, int16. Both scale the argument by 3/4, so the table ends at
+10.6.
 """
 
 import numpy as np
@@ -9,15 +10,15 @@ from tq_hw.sim.golden.arith import IntArray
 
 __all__ = ["interpolated_logistic", "interpolated_tanh", "logistic_table", "looked_up"]
 
-#: Entries of the table in 1.
+#: Table entries per unit.
 _ENTRIES_IN_ONE = 24
 
 
 def logistic_table() -> IntArray:
-    """Logistic of n / 24 for n = 0..255 in Q0.16, raised by half of what a line between two entries misses.
+    """Logistic of n / 24 for n = 0..255 in Q0.16, corrected by half the error of linear interpolation.
 
-    A line through two points of a function misses it by an eighth of its second derivative times the square of their
-    distance, in the middle between them. The last entry is 2^16 - 1.
+    The error in the middle between two points is an eighth of the second derivative times the square of their distance.
+    The last entry is 2^16 - 1.
     """
     p = 1 / (1 + np.exp(-np.arange(256) / _ENTRIES_IN_ONE))
     second_derivative = p * (1 - p) * (1 - 2 * p)
@@ -27,7 +28,7 @@ def logistic_table() -> IntArray:
 
 
 def looked_up(magnitude: IntArray, fraction_bits: int) -> IntArray:
-    """Value of the table's polygon at `magnitude`, with as many fraction bits more; the last entry from there on."""
+    """Interpolated table at `magnitude`, with `fraction_bits` more fraction bits; constant after the last entry."""
     table = np.append(logistic_table(), 0)
     index = np.minimum(magnitude >> fraction_bits, 255)
     left = table[index] << fraction_bits
@@ -39,7 +40,7 @@ def looked_up(magnitude: IntArray, fraction_bits: int) -> IntArray:
 def interpolated_logistic(x: IntArray) -> IntArray:
     """`1 / (1 + e^-x)` in Q0.15 of x with 12 fraction bits."""
     scaled = x * 3
-    # An int16 does not come to the table's end.
+    # An int16 argument does not reach the table's end.
     value = looked_up(np.abs(scaled), 9)
     return np.where(scaled >= 0, value + (1 << 9), (1 << 25) - value + (1 << 9) - 1) >> 10
 

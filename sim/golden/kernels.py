@@ -1,4 +1,4 @@
-"""Every kernel, registered: importing a family's module fills the table."""
+"""Register every kernel: importing a family's module fills the table."""
 
 from tq_hw.model.rules.signatures import FLOAT_OPERATORS
 from tq_hw.sim.golden import (

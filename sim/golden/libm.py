@@ -1,10 +1,12 @@
-"""Functions of C's float library, so that the tables made from them do not depend on the machine.
+"""Functions of C's float library, reproduced so that tables do not depend on the machine.
 
-C leaves the last bit to the library, and LiteRT calls the system's. `expf`, `expm1f`, `tanhf` and `erfcf` are glibc's
-algorithms step by step: `expf` as of 2.27 (a 32-entry table and a cubic in double), the others up to 2.40 (fdlibm;
-later versions round correctly). Where they differ from the nearest float32 a table entry can change by
-one. Over 300,000 arguments and more all equal glibc 2.36; below -60 its `expf`, contracted with FMA, was
-once one float away. `logf`, `sinf`, `cosf` and `powf` are in `libm_double.py`.
+C does not specify the last bit, and LiteRT calls the system's library. `expf`, `expm1f`, `tanhf` and `erfcf` follow
+glibc's algorithms step by step: `expf` that of 2.27 (a 32-entry table and a cubic in double), the others those up to
+2.40 (fdlibm; later versions round correctly). Where these differ from the nearest float32, a table entry can change by
+one.
+
+Over 300,000 arguments and more, all equal glibc 2.36, with one exception: below -60 its `expf`, contracted with FMA,
+once differed by one float. `logf`, `sinf`, `cosf` and `powf` are in `libm_double.py`.
 """
 
 import numpy as np
@@ -15,7 +17,7 @@ __all__ = ["Float32", "erfcf", "expf", "expm1f", "tanhf"]
 Float32 = npt.NDArray[np.float32]
 
 _EXP_TABLE_SIZE = 32
-# 0.5 ln 2, 1.5 ln 2, 27 ln 2, 2^-25: where expm1f changes its method.
+# 0.5 ln 2, 1.5 ln 2, 27 ln 2, 2^-25: bounds of expm1f's methods.
 _HALF_LN2, _THREE_HALVES_LN2, _TWENTY_SEVEN_LN2, _TINY = (
     np.array([0x3EB17218, 0x3F851592, 0x4195B844, 0x33000000], np.uint32).view(np.float32))
 _LN2_HI, _LN2_LO, _INV_LN2 = np.array([0x3F317180, 0x3717F7D1, 0x3FB8AA3B], np.uint32).view(np.float32)
@@ -26,7 +28,7 @@ def _floats(*numbers: float) -> Float32:
     return np.array(numbers, np.float32)
 
 
-# fdlibm's rational approximations of erfc, by power: near 0, around 1, up to 1 / 0.35, beyond.
+# fdlibm's rational approximations of erfc, lowest power first: near 0, around 1, up to 1 / 0.35, beyond.
 _ERF_1 = np.float32(0.845062911510)
 _ERF_NEAR = (_floats(0.12837916613, -0.32504209876, -2.8481749818e-2, -5.7702702470e-3, -2.3763017452e-5),
              _floats(1, 0.39791721106, 6.5022252500e-2, 5.0813062117e-3, 1.3249473704e-4, -3.9602282413e-6))
@@ -80,7 +82,7 @@ def expm1f(x: Float32) -> Float32:
     e = square * ((r1 - t) / (np.float32(6) - reduced * t))
     unreduced = reduced - (reduced * e - square)
     e = (reduced * (e - c) - c) - square
-    # Undo the reduction, keeping the leading 1 apart for as long as it matters.
+    # Undo the reduction; keep the leading 1 separate as long as it affects rounding.
     exponent = k.astype(np.int64)
     inverse = np.ldexp(one, -exponent).astype(np.float32)
     results = [
@@ -130,7 +132,7 @@ def erfcf(x: Float32) -> Float32:
     near = np.where(x < quarter, one - (inner + inner * near), half - (inner * near + (inner - half)))
     around = _ratio(bounded - one, _ERF_ONE)
     around = np.where(x >= 0, (one - _ERF_1) - around, one + (_ERF_1 + around))
-    # e^-x^2 / x by way of a head of 11 bits, whose square is exact.
+    # e^-x^2 / x, with x split so that the square of its 11-bit head is exact.
     outer = np.maximum(bounded, one)
     inverse: Float32 = np.asarray(one / (outer * outer), np.float32)
     ratio = np.where(outer < np.float32(1 / 0.35), _ratio(inverse, _ERF_FAR), _ratio(inverse, _ERF_END))

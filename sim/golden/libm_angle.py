@@ -1,6 +1,6 @@
 """Angles of C's float library: `atanf` and `atan2f` of glibc up to 2.40 (fdlibm), every step in float32.
 
-Later versions round correctly. Over a million pairs, and the corners, all equal glibc 2.36.
+Later versions round correctly. Results equal those of glibc 2.36 for over a million pairs and for the corner cases.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ from tq_hw.sim.golden.libm import Float32
 
 __all__ = ["atan2f", "atanf"]
 
-#: Where the angle is reduced to one near 0, 1/2, 1, 3/2, infinity: lower ends; angles, and what they lack.
+#: Ranges reduced around 0, 1/2, 1, 3/2 and infinity: their lower ends, their angles, and the angles' rounding errors.
 _ENDS = np.array([0.4375, 0.6875, 1.1875, 2.4375], np.float32)
 _ANGLES = np.array([0, 0x3EED6338, 0x3F490FDA, 0x3F7B985E, 0x3FC90FDA], np.uint32).view(np.float32)
 _REST = np.array([0, 0x31AC3769, 0x33222168, 0x33140FB4, 0x33A22168], np.uint32).view(np.float32)
@@ -27,7 +27,7 @@ def _polynomial(powers: Float32, x: Float32) -> Float32:
 
 
 def atanf(x: Float32) -> Float32:
-    """Angle of float32 slopes."""
+    """Arc tangent of float32 arrays."""
     size, part = np.abs(x), np.searchsorted(_ENDS, np.abs(x), side="right")
     sloping = np.float32(1.5)
     with np.errstate(all="ignore"):
@@ -45,7 +45,7 @@ def atanf(x: Float32) -> Float32:
 
 
 def atan2f(y: Float32, x: Float32) -> Float32:
-    """Angle of points of float32 coordinates, -pi to pi; zeros have signs, and infinite ones angles."""
+    """Angle of the point (x, y) in float32, -pi to pi; signed zeros and infinities are distinguished."""
     y, x = np.broadcast_arrays(np.asarray(y, np.float32), np.asarray(x, np.float32))
     bits_y, bits_x = (np.abs(each).view(np.int32) for each in (y, x))
     apart = bits_y - bits_x >> 23

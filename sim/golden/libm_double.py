@@ -1,9 +1,10 @@
 """Logarithm, power, sine and cosine of C's float library, which computes them in double: glibc 2.28 and later.
 
-Sources: `e_logf.c`, `e_powf.c`, `s_sinf.c`, `s_cosf.c` and `sincosf.h`: tables of 16 entries, and polynomials. On
-processors that multiply and add in one step glibc does so; that shows in one of 42 million powers, and in sines of
-more than pi / 4, where it is done here, too. `logf` was held against glibc 2.36 for all positive numbers, `sinf` and
-`cosf` for every fifth of all.
+Sources: `e_logf.c`, `e_powf.c`, `s_sinf.c`, `s_cosf.c` and `sincosf.h`: tables of 16 entries, and polynomials.
+
+On processors with fused multiply-add, glibc uses it. This affects one of 42 million powers, and sines of arguments
+above pi / 4; the latter are reproduced here. `logf` equals glibc 2.36 for all positive numbers, `sinf` and `cosf` for
+every fifth of all numbers.
 """
 
 import numpy as np
@@ -20,7 +21,7 @@ def _doubles(*numbers: str) -> Float64:
     return np.array([float.fromhex(number) for number in numbers])
 
 
-#: About 1 / c for c in the middle of sixteen parts of an octave that begins at 0x3f330000, and log(c).
+#: Approximations of 1 / c, for the centres c of 16 parts of an octave from 0x3f330000, and log(c).
 _INVERSE = _doubles(
     "0x1.661ec79f8f3bep+0", "0x1.571ed4aaf883dp+0", "0x1.49539f0f010bp+0", "0x1.3c995b0b80385p+0",
     "0x1.30d190c8864a5p+0", "0x1.25e227b0b8eap+0", "0x1.1bb4a4a1a343fp+0", "0x1.12358f08ae5bap+0",
@@ -39,7 +40,7 @@ _LOG2 = _doubles(
 #: 1 / c and log(c).
 LOG_PARTS = _INVERSE, _LOG
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
-#: Polynomials, by falling powers for the logarithms and 2^x, by rising odd and even ones for sine and cosine.
+#: Polynomials: of the logarithms and 2^x, highest power first; of sine and cosine, lowest odd or even power first.
 LOG_POLYNOMIAL = _doubles("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")
 _OF_LOG2 = _doubles("0x1.27616c9496e0bp-2", "-0x1.71969a075c67ap-2", "0x1.ec70a6ca7baddp-2", "-0x1.7154748bef6c8p-1",
                     "0x1.71547652ab82bp+0")
@@ -47,25 +48,25 @@ _OF_POWER = _doubles("0x1.c6af84b912394p-5", "0x1.ebfce50fac4f3p-3", "0x1.62e42f
 _OF_SINE = _doubles("-0x1.555545995a603p-3", "0x1.1107605230bc4p-7", "-0x1.994eb3774cf24p-13")
 _OF_COSINE = _doubles("0x1p+0", "-0x1.ffffffd0c621cp-2", "0x1.55553e1068f19p-5", "-0x1.6c087e89a359dp-10",
                       "0x1.99343027bf8c3p-16")
-#: 2^24 * 2 / pi; pi / 2, and its upper bits, of which small multiples are exact; pi / 2^63.
+#: 2^24 * 2 / pi; pi / 2, and its upper bits, whose small multiples are exact; pi / 2^63.
 _QUARTERS = float.fromhex("0x1.45f306dc9c883p+23")
 _HALF_PI = float.fromhex("0x1.921fb54442d18p+0")
 _HALF_PI_UPPER = float.fromhex("0x1.921fb54p+0")
 _PI_63 = float.fromhex("0x1.921fb54442d18p-62")
-#: Bits of 4 / pi, 32 from each byte on.
+#: Bits of 4 / pi: 32 bits from each byte on.
 _FOUR_OVER_PI = np.array([
     0xA2, 0xA2F9, 0xA2F983, 0xA2F9836E, 0xF9836E4E, 0x836E4E44, 0x6E4E4415, 0x4E441529, 0x441529FC, 0x1529FC27,
     0x29FC2757, 0xFC2757D1, 0x2757D1F5, 0x57D1F534, 0xD1F534DD, 0xF534DDC0, 0x34DDC0DB, 0xDDC0DB62, 0xC0DB6295,
     0xDB629599, 0x6295993C, 0x95993C43, 0x993C4390, 0x3C439041], np.uint64)
 _SIGNS = np.array([1.0, -1.0, -1.0, 1.0])
-#: Upper bits of numbers at which sine and cosine change their method: 2^-12, pi / 4, 120.
+#: Upper bits of the bounds of sine's and cosine's methods: 2^-12, pi / 4, 120.
 _SMALL, _NEAR, _FAR = (int(np.float32(number).view(np.int32)) >> 20 for number in (2.0**-12, np.pi / 4, 120.0))
 
 
 def _parted(x: Float32) -> tuple[Float64, npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Split positive numbers: what is left of them after 2^k, times 1 / c and less 1; the part that c is of; k."""
+    """Split positive numbers into 2^k * z, with c the centre of z's part; return z / c - 1, the part's index, and k."""
     with np.errstate(over="ignore"):
-        # The smallest numbers are made larger first.
+        # Subnormal numbers are scaled up first.
         bits = np.where(x < np.float32(2.0**-126), (x * np.float32(2.0**23)).view(np.int32) - (23 << 23),
                         x.view(np.int32)).astype(np.int64)
     above = bits - 0x3F330000
@@ -75,7 +76,7 @@ def _parted(x: Float32) -> tuple[Float64, npt.NDArray[np.int64], npt.NDArray[np.
 
 
 def logf(x: Float32) -> Float32:
-    """Natural logarithm of float32 arrays: -infinity at 0, NaN below."""
+    """Natural logarithm of float32 arrays: -infinity at 0, NaN for negative numbers."""
     usual = np.isfinite(x) & (x > 0)
     r, part, k = _parted(np.where(usual, x, np.float32(1)))
     a, b, c = LOG_POLYNOMIAL
@@ -93,7 +94,7 @@ def powf(x: Float32, y: Float32) -> Float32:
     a, b, c, d, e = _OF_LOG2
     squared = r * r
     log2 = (a * r + b) * (squared * squared) + ((c * r + d) * squared + (e * r + (_LOG2[part] + k)))
-    # Beyond these powers of two there is infinity or 0.
+    # Beyond these powers of two the result is infinity or 0.
     power = np.clip(np.where(usual, y, np.float32(1)).astype(np.float64) * log2, -400.0, 400.0)
     whole = np.rint(power * 32)
     r, index = power - whole / 32, whole.astype(np.int64)
@@ -105,7 +106,7 @@ def powf(x: Float32, y: Float32) -> Float32:
 
 
 def _far(bits: npt.NDArray[np.int64]) -> tuple[Float64, npt.NDArray[np.int64]]:
-    """Return what is left of large numbers after quarters of a turn, and how many quarters: 96 bits of 4 / pi."""
+    """Reduce large numbers with 96 bits of 4 / pi; return the remainder, and the number of quarter turns."""
     place, low = bits >> 26 & 15, np.uint64(0xFFFFFFFF)
     fraction = (bits & 0xFFFFFF | 0x800000).astype(np.uint64) << (bits >> 23 & 7).astype(np.uint64) & low
     upper, middle, lower = (fraction * _FOUR_OVER_PI[place + at] for at in (0, 4, 8))

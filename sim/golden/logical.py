@@ -1,7 +1,7 @@
-"""LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT and the choice between two tensors.
+"""LOGICAL_AND, LOGICAL_OR, LOGICAL_NOT and SELECT.
 
-Sources: `logical.cc`, `logical_not` in `elementwise.cc`, `select.cc`. A choice copies values as they are, whatever
-their scale.
+Sources: `logical.cc`, `logical_not` in `elementwise.cc`, `select.cc`. SELECT copies values unchanged, whatever their
+scale.
 """
 
 import numpy as np
@@ -14,19 +14,19 @@ __all__ = ["condition_shape"]
 
 @kernel("LOGICAL_AND", "LOGICAL_OR")
 def logical(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Both, or at least one of them."""
+    """Logical AND or OR of two tensors."""
     choose = np.logical_and if op.op == "LOGICAL_AND" else np.logical_or
     return [choose(value(inputs, 0), value(inputs, 1))]
 
 
 @kernel("LOGICAL_NOT")
 def logical_not(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """The other one."""
+    """Logical negation."""
     return [np.logical_not(value(inputs, 0))]
 
 
 def condition_shape(op: str, condition: tuple[int, ...], rank: int) -> tuple[int, ...]:
-    """Shape of a condition that broadcasts as usual: a vector of SELECT chooses along the first axis."""
+    """Shape of a condition that broadcasts as usual; a vector condition of SELECT selects along the first axis."""
     if op == "SELECT" and len(condition) == 1 and rank > 1:
         return (*condition, *(1,) * (rank - 1))
     return condition

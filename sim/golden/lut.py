@@ -1,4 +1,4 @@
-"""Tables of 256 entries that kernels fill by a function of float32 numbers: `LUTPopulate` in `internal/common.h`."""
+"""Tables of 256 entries that kernels compute with a float32 function: `LUTPopulate` in `internal/common.h`."""
 
 from collections.abc import Callable
 
@@ -19,8 +19,8 @@ def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float
              transform: Transform) -> IntArray:
     """Results of int8 codes before the clamp; every step up to the rounding is in float32.
 
-    Raises `UnsupportedError` where a result is no number, or 2^31 output scales or more from 0: the kernels convert it
-    to int32, which C leaves undefined.
+    Raises `UnsupportedError` if a result is NaN, or 2^31 output scales or more in magnitude: the kernels convert it to
+    int32, which C leaves undefined.
     """
     real = np.float32(scale) * (codes - zero_point).astype(np.float32)
     inverse = np.float32(1.0) / np.float32(output_scale)
@@ -34,7 +34,7 @@ def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float
 
 
 def float_results(op: Operator, subgraph: Subgraph, codes: IntArray, transform: Transform) -> IntArray:
-    """`populate` with the scales and zero points of an operator of one tensor; of int16 between 513 samples."""
+    """`populate` with the scales and zero points of a unary operator; int16 is interpolated between 513 samples."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     if source.dtype == "int16":
         scale = np.float32(source.scale)

@@ -1,4 +1,4 @@
-"""What the multiply-accumulate kernels share: rescaling factors and the requantization stages."""
+"""Common parts of the multiply-accumulate kernels: rescaling factors and the requantization stages."""
 
 from dataclasses import dataclass, field
 
@@ -31,13 +31,13 @@ __all__ = ["DOUBLE_LIMIT", "MacParams", "Stages", "activation_type", "bias_value
            "requantize_stages", "weight_tensor"]
 
 
-#: Rounded products in double from here on leave int32, or do so with a zero point added.
+#: Rounded double products from this magnitude on are outside int32, at the latest after adding a zero point.
 DOUBLE_LIMIT = (1 << 31) - 256
 
 
 @dataclass(frozen=True, eq=False)
 class MacParams:
-    """The integers around an accumulator: what is subtracted before it and how it becomes int8.
+    """Parameters of a requantization: offsets before the accumulator, and the conversion of the accumulator to int8.
 
     Members
     -------
@@ -46,7 +46,7 @@ class MacParams:
     input_zero_point : subtracted from each input value; a padded tap contributes 0
     output_zero_point : added after the shift
     act_min, act_max : clamp limits, applied last
-    real : where a kernel rescales in C double, the factors instead of multiplier and shift, as many
+    real : for a kernel that rescales in C double, the factors instead of multiplier and shift, as many
     dtype : of input and output, "int8" or "int16"
     wide : accumulators are int64, and multipliers are reduced to 15 bits
     """
@@ -62,20 +62,20 @@ class MacParams:
     wide: bool = field(default=False, kw_only=True)
 
     def summed(self, acc: IntArray) -> IntArray:
-        """Accumulators as the kernel holds them."""
+        """Accumulators in the kernel's integer type."""
         return acc if self.wide else wrap_int32(acc)
 
 
 @dataclass(frozen=True, eq=False)
 class Stages:
-    """Every intermediate of a requantization, as arrays of the accumulator's shape.
+    """All intermediate values of a requantization, as arrays of the accumulator's shape.
 
     Members
     -------
     accumulator : int32 or int64 sum including the bias
-    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator; in double, or of int64,
-        already shifted
-    after_shift : RoundingDivideByPOT of that, the zero point not yet added
+    after_multiply : SaturatingRoundingDoublingHighMul of the (left shifted) accumulator; in double, or of int64, it
+        includes the shift
+    after_shift : RoundingDivideByPOT of that, without the zero point
     after_clamp : the int8 or int16 result
     """
 
@@ -88,8 +88,8 @@ class Stages:
 def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
     """Requantize accumulators, last axis = output channel, and keep each stage.
 
-    Raises UnsupportedError when a product in double leaves int32: C leaves the conversion undefined; and when an int64
-    accumulator leaves the 48 bits that its kernel takes.
+    Raises UnsupportedError when a product in double is outside int32, where C leaves the conversion undefined, and when
+    an int64 accumulator exceeds the 48 bits that its kernel takes.
     """
     if params.real is not None:
         rounded = round_half_away(acc.astype(np.float64) * params.real)
@@ -121,14 +121,14 @@ def requantize(acc: IntArray, params: MacParams) -> Array:
 def is_wide(op: Operator, subgraph: Subgraph) -> bool:
     """Whether activations are int16 and their products are summed in int64."""
     source = input_tensor(op, subgraph, 2 if op.op == "TRANSPOSE_CONV" else 0)
-    # TFLite Micro's TRANSPOSE_CONV does not look at the option.
+    # TFLite Micro's TRANSPOSE_CONV ignores the option.
     ignored = op.op == "TRANSPOSE_CONV" and subgraph.profile == "tflm"
     named = "int64" if ignored else op.options.get("quantized_bias_type", "int64")
     return source is not None and source.dtype == "int16" and named != "int32"
 
 
 def activation_type(op: Operator, subgraph: Subgraph, position: int = 0) -> str:
-    """Type of an input and the output, int8, or int16 with zero points 0."""
+    """Type of an input and the output: int8, or int16 with zero points 0."""
     tensor, output = require_dtype(op, subgraph, "int8", "int16", position=position), output_tensor(op, subgraph)
     require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     points = [tensor.zero_point, output.zero_point]
@@ -172,7 +172,7 @@ def channel_multipliers(input_scale: float, weights: Tensor, output_scale: float
 
 
 def bias_values(op: Operator, subgraph: Subgraph, inputs: Inputs, position: int) -> Array | int:
-    """Bias per output channel whatever its shape, or 0 when the operator has none; int64 only with int16."""
+    """Bias per output channel, whatever its shape, or 0 if the operator has none; int64 only with int16."""
     tensor = input_tensor(op, subgraph, position)
     if tensor is None:
         return 0

@@ -112,7 +112,7 @@ def pad(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         raise ModelError(f"paddings {counts} must be {x.ndim} pairs of non-negative counts")
     is_real = x.dtype == np.float32 and op.op == "PADV2"
     fill = value(inputs, 2).reshape(-1)[0] if is_real else pad_value(op, subgraph, inputs)
-    # numpy takes no empty list of pairs.
+    # numpy rejects an empty list of pairs.
     return [np.pad(x, counts, constant_values=fill) if counts else x]
 
 
@@ -153,7 +153,7 @@ def _blocks(x: Array, block: Array, pairs: Array) -> tuple[list[int], list[tuple
 
 @kernel("SPACE_TO_BATCH_ND")
 def space_to_batch(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Pad with the output zero point, then move each place in a block into the batch."""
+    """Pad with the output zero point, then move each position in a block into the batch."""
     x = value(inputs, 0)
     sizes, counts = _blocks(x, value(inputs, 1), value(inputs, 2))
     padded = np.pad(x, [(0, 0), *counts, (0, 0)],
@@ -171,7 +171,7 @@ def space_to_batch(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 
 @kernel("BATCH_TO_SPACE_ND")
 def batch_to_space(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Move batches back to their places in blocks of pixels, then crop."""
+    """Move batches back to their positions in blocks of pixels, then crop."""
     x = value(inputs, 0)
     sizes, counts = _blocks(x, value(inputs, 1), value(inputs, 2))
     places = int(np.prod(sizes))
@@ -198,7 +198,7 @@ def pack(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("UNPACK")
 def unpack(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Take apart along an axis, which disappears."""
+    """Split along an axis, which disappears."""
     x = value(inputs, 0)
     return list(np.moveaxis(x, normalize_axis(int_option(op, "axis"), x.ndim), 0))
 

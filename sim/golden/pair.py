@@ -1,6 +1,7 @@
-"""PAIR: two tables of int32 added, or multiplied, or compared, and the result scaled; SCALE: int32 scaled.
+"""PAIR: entries of two int32 tables are combined (sum, product, maximum or minimum) and scaled; SCALE: int32 scaled.
 
-TABLE_OF_TWO is any function of two bytes, CHANNEL_SCALE rises or falls in even steps. All are the compiler's own.
+TABLE_OF_TWO is any function of two bytes. CHANNEL_SCALE is a linear function per channel. All are operators of the
+compiler.
 """
 
 import numpy as np
@@ -13,7 +14,7 @@ __all__ = ["combine", "scaled_channel", "settle"]
 
 
 def combine(kind: str, one: IntArray, other: IntArray) -> IntArray:
-    """Return the int32 that entries of two tables make."""
+    """Return the int32 combination of entries of two tables."""
     match kind:
         case "ADD":
             return one + other
@@ -26,7 +27,7 @@ def combine(kind: str, one: IntArray, other: IntArray) -> IntArray:
 
 
 def settle(made: IntArray, multiplier: int, shift: int) -> IntArray:
-    """Scale what `combine` made; without a multiplier (0) by a right shift that rounds halves away from zero."""
+    """Scale a combination; a multiplier of 0 selects a right shift that rounds halves away from zero."""
     if multiplier:
         return multiply_by_quantized_multiplier(made, multiplier, shift)
     return rounding_divide_by_pot(made, -shift)
@@ -44,7 +45,7 @@ def pair(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("TABLE_OF_TWO")
 def table_of_two(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Inputs are two tensors of bytes, and 65,536 entries: 256 of the first one's codes for each of the second's."""
+    """Inputs are two tensors of bytes, and 65,536 entries: 256 for the first one's codes, per code of the second."""
     first, second = (value(inputs, position).view(np.uint8).astype(np.int64) for position in range(2))
     return [value(inputs, 2)[first + 256 * second]]
 
@@ -57,7 +58,7 @@ def scale(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 
 def scaled_channel(sums: IntArray, multiplier: IntArray, shift: IntArray) -> IntArray:
-    """`sums * multiplier / 2^(31 + shift)`, rounded once, halves up; `shift` is 1 at least."""
+    """`sums * multiplier / 2^(31 + shift)`, rounded once, halves up; `shift` is at least 1."""
     made: IntArray = ((sums * multiplier >> 31) + (np.int64(1) << shift - 1)) >> shift
     return made
 

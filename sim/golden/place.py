@@ -1,7 +1,7 @@
-"""Operators that put a tensor's elements among others; values are copied as they are, whatever their scale.
+"""Operators that insert a tensor's elements among others; values are copied unchanged, whatever their scale.
 
 Sources: `reverse_sequence.cc`, `matrix_diag.cc`, `matrix_set_diag.cc`, `dilate.cc`, `sparse_to_dense.cc`, `fill.cc`.
-None of the kernels looks at scales and zero points.
+None of the kernels uses scales or zero points.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ __all__ = ["dense_places"]
 
 @kernel("REVERSE_SEQUENCE")
 def reverse_sequence(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Turn the first elements along `seq_dim` round, as many as input 1 says for each index of `batch_dim`."""
+    """Reverse the first elements along `seq_dim`; input 1 gives their number for each index of `batch_dim`."""
     x, lengths = value(inputs, 0), value(inputs, 1)
     axes = int_option(op, "batch_dim"), int_option(op, "seq_dim")
     result = x.copy()
@@ -27,7 +27,7 @@ def reverse_sequence(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[A
 
 @kernel("MATRIX_DIAG")
 def matrix_diag(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """A square matrix of each row, with the row on its diagonal and zeros elsewhere."""
+    """A square matrix for each row, with the row on its diagonal and zeros elsewhere."""
     x = value(inputs, 0)
     result = np.zeros((*x.shape, x.shape[-1]), x.dtype)
     np.einsum("...ii->...i", result)[...] = x
@@ -36,7 +36,7 @@ def matrix_diag(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]
 
 @kernel("MATRIX_SET_DIAG")
 def matrix_set_diag(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Matrices with another diagonal."""
+    """Matrices with their diagonal replaced."""
     result, diagonal = value(inputs, 0).copy(), value(inputs, 1)
     size = diagonal.shape[-1]
     np.einsum("...ii->...i", result[..., :size, :size])[...] = diagonal
@@ -45,7 +45,7 @@ def matrix_set_diag(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Ar
 
 @kernel("DILATE")
 def dilate(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """The elements at steps of input 1, the one of input 2 between them."""
+    """Elements at distances given by input 1, with the value of input 2 between them."""
     x = value(inputs, 0)
     result = np.full(output_tensor(op, subgraph).shape, value(inputs, 2).reshape(()), x.dtype)
     result[tuple(slice(None, None, int(step)) for step in value(inputs, 1))] = x
@@ -53,16 +53,16 @@ def dilate(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 
 def dense_places(indices: Array, shape: tuple[int, ...]) -> Array:
-    """Place in the dense tensor of each value of a SPARSE_TO_DENSE.
+    """Flat index in the dense tensor of each value of a SPARSE_TO_DENSE.
 
-    Raises InputError for an index that there is not.
+    Raises InputError for an index outside the tensor.
     """
     return flat_indices(indices.reshape(-1, len(shape)), shape)
 
 
 @kernel("SPARSE_TO_DENSE")
 def sparse_to_dense(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Values at their indices, of several at one the last; input 3 elsewhere."""
+    """Values at their indices, the last one for a repeated index; input 3 elsewhere."""
     values, shape = value(inputs, 2), tuple(int(size) for size in value(inputs, 1))
     result = np.full(shape, value(inputs, 3).reshape(()), values.dtype)
     places = dense_places(value(inputs, 0), shape)
@@ -73,5 +73,5 @@ def sparse_to_dense(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Ar
 
 @kernel("FILL")
 def fill(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """One value everywhere."""
+    """A tensor filled with one value."""
     return [np.broadcast_to(value(inputs, 1).reshape(()), [int(size) for size in value(inputs, 0)])]

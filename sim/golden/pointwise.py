@@ -1,7 +1,7 @@
-"""Operators that are a function of one int8 or int16: an operator is a file `pointwise_*.py` with one function.
+"""Operators that are a function of one int8 or int16 code: one file `pointwise_*.py` with one function per operator.
 
-Such a function gives the result, before the clamp, of each input code -128..127; the operator's tensors share a shape.
-The compiler makes a table of it, so nothing else is needed. With `wide` it does so for all codes of int16, too.
+The function maps all input codes -128..127 to results before the clamp; the operator's tensors have the same shape. The
+compiler turns it into a table, so nothing else is needed. With `wide`, this also applies to all codes of int16.
 """
 
 import importlib
@@ -22,10 +22,10 @@ Function = Callable[[Operator, Subgraph, IntArray], IntArray]
 POINTWISE: dict[str, Function] = {}
 
 
-#: Those that the engines have for int16, too, and those of them whose input must not be below its zero point.
+#: Operators that the engines have for int16, and those of them that reject an input below its zero point.
 WIDE: set[str] = set()
 _NOT_NEGATIVE: set[str] = set()
-#: Those that the engines have for int32, without scales, too.
+#: Operators that the engines also have for int32, without scales.
 INTEGER: dict[str, Callable[[IntArray], IntArray]] = {}
 
 
@@ -33,7 +33,7 @@ def pointwise(name: str, *, wide: bool = False, negative: bool = True,
               integer: Callable[[IntArray], IntArray] | None = None) -> Callable[[Function], Function]:
     """Register the decorated function `(op, subgraph, codes) -> results` as the kernel of an operator.
 
-    `integer` gives the results of int32, of which the low 32 bits are kept.
+    `integer` is the function for int32; the low 32 bits of its results are kept.
     """
     if integer is not None:
         INTEGER[name] = integer
@@ -57,7 +57,7 @@ def pointwise(name: str, *, wide: bool = False, negative: bool = True,
 
 
 def integers(op: Operator, subgraph: Subgraph, x: Array) -> Array:
-    """Results of int32; the output must be int32, too."""
+    """Results for int32; the output must be int32, too."""
     output = output_tensor(op, subgraph)
     require(output.dtype == "int32" and output.shape == x.shape,
             f"output must be int32 of shape {x.shape}, not {output.dtype} of shape {output.shape}")
@@ -67,7 +67,8 @@ def integers(op: Operator, subgraph: Subgraph, x: Array) -> Array:
 def results(op: Operator, subgraph: Subgraph) -> Array:
     """Results of all codes, from the least on.
 
-    Raises `UnsupportedError` for types that the engines do not have. Where they refuse to run, a result is any.
+    Raises `UnsupportedError` for types that the engines do not have. For a code that they reject, the result is
+    arbitrary.
     """
     others = [dtype for dtype, ops in (("int16", WIDE), ("int32", INTEGER)) if op.op in ops]
     source, output = require_dtype(op, subgraph, "int8", *others), output_tensor(op, subgraph)

@@ -9,5 +9,5 @@ from tq_hw.sim.golden.pointwise import pointwise
 
 @pointwise("EXP", wide=True)
 def exponential(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """E to the power of the real value."""
+    """e^x of the real value."""
     return float_results(op, subgraph, codes, expf)

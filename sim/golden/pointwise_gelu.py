@@ -17,13 +17,13 @@ _ROOT_TWO_BY_PI = np.float32(math.sqrt(2 / math.pi))
 
 
 def exact(x: Float32) -> Float32:
-    """Half the value times erfc of the value by minus the root of 2."""
+    """Exact form: x / 2 * erfc(-x / sqrt(2))."""
     result: Float32 = _HALF * x * erfcf(x * -_ROOT_HALF)
     return result
 
 
 def approximate(x: Float32) -> Float32:
-    """The same by a hyperbolic tangent of a cubic."""
+    """Approximation by the hyperbolic tangent of a cubic polynomial."""
     bent = tanhf(_ROOT_TWO_BY_PI * np.add(x, _CUBIC * x * x * x))
     result: Float32 = _HALF * x * np.add(_ONE, bent)
     return result
@@ -31,5 +31,5 @@ def approximate(x: Float32) -> Float32:
 
 @pointwise("GELU", wide=True)
 def gelu(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """The value times the chance that a normal number is below it."""
+    """The value times the probability that a standard normal variable is less than it."""
     return float_results(op, subgraph, codes, approximate if bool_option(op, "approximate") else exact)

@@ -13,7 +13,7 @@ from tq_hw.sim.golden.registry import output_tensor
 
 @pointwise("LOG", wide=True)
 def logarithm(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """Natural logarithm; what is not above 0 gives the least output."""
+    """Natural logarithm; inputs of 0 or less give the least output."""
     output = output_tensor(op, subgraph)
     least = np.float32(dtype_range(output.dtype)[0] - output.zero_point) * np.float32(output.scale)
 

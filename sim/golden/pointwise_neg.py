@@ -9,6 +9,6 @@ from tq_hw.sim.golden.pointwise import pointwise
 
 @pointwise("NEG", wide=True, integer=np.negative)
 def negate(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """The code itself with the other sign, whatever scale and zero point are; the least stays."""
+    """Negated code, whatever scale and zero point are; the least code stays."""
     half = len(codes) // 2
     return (-codes + half) % len(codes) - half

@@ -13,12 +13,12 @@ from tq_hw.sim.golden.pointwise import pointwise
 from tq_hw.sim.golden.registry import output_tensor, require, require_dtype
 from tq_hw.sim.golden.signs import least_number
 
-#: Bits that keep the root of an integer one.
+#: Additional fraction bits of the integer root.
 _SHIFT = 20
 
 
 def _between_samples(x: Float32, scale: float) -> Float32:
-    """Return LiteRT's function of int16: what is not above 0 has the largest output."""
+    """Return LiteRT's function for int16: inputs of 0 or less give the largest output."""
     result: Float32 = np.where(x <= 0, np.float32((1 << 15) - 1) * np.float32(scale),
                                np.float32(1) / np.sqrt(np.where(x <= 0, np.float32(1), x)))
     return result
@@ -26,7 +26,7 @@ def _between_samples(x: Float32, scale: float) -> Float32:
 
 @pointwise("RSQRT", wide=True, negative=False)
 def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """1 by the square root in fixed point; 0 gives the largest output. The kernel refuses what is below 0."""
+    """Reciprocal square root in fixed point; 0 gives the largest output. The kernel rejects inputs below 0."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     is_wide = source.dtype == "int16"
     require(is_wide or source.zero_point == -128 or least_number(subgraph, source.index) >= 0,
@@ -41,7 +41,7 @@ def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
             product = np.sqrt(np.float32(source.scale)) * np.float32(output.scale)
             real = float(1.0 / product.astype(np.float64))
     multiplier, shift = quantize_multiplier(real)
-    # The kernel refuses what is below 0.
+    # The kernel rejects inputs below 0.
     x = np.maximum(codes - source.zero_point, 0)
     root_multiplier, root_shift = inv_sqrt(np.maximum(x, 1))
     root = multiply_by_quantized_multiplier(np.ones_like(x), root_multiplier, root_shift + _SHIFT)

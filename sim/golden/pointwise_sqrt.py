@@ -1,4 +1,4 @@
-"""SQRT. Source: LiteRT's `elementwise.cc`; the public sources lag behind, so it is held against the engine."""
+"""SQRT. Source: LiteRT's `elementwise.cc`; the public sources are older, so it was compared with the engine."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from tq_hw.sim.golden.signs import least_number
 
 @pointwise("SQRT", wide=True, negative=False)
 def square_root(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
-    """Square root in float32, cut off to an integer, not rounded. The kernel refuses what is below 0."""
+    """Square root in float32, truncated to an integer. The kernel rejects inputs below 0."""
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     is_wide = source.dtype == "int16"
     require(is_wide or source.zero_point == -128 or least_number(subgraph, source.index) >= 0,

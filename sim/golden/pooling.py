@@ -1,6 +1,6 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_NORMALIZATION.
 
-Sources: `integer_ops/pooling.h`, `pooling.cc`, of float32 `reference/pooling.h`, `integer_ops/l2normalization.h`.
+Sources: `integer_ops/pooling.h`, `pooling.cc`, for float32 `reference/pooling.h`, `integer_ops/l2normalization.h`.
 """
 
 from collections.abc import Callable
@@ -55,9 +55,9 @@ class PoolParams:
 
 
 def params(op: Operator, subgraph: Subgraph) -> PoolParams:
-    """Derive the integers of an AVERAGE_POOL_2D or MAX_POOL_2D; of float32 the limits are those of int8, and not used.
+    """Derive the integers of an AVERAGE_POOL_2D or MAX_POOL_2D; for float32, the clamp limits are unused.
 
-    Raises `UnsupportedError` when input and output are not quantized alike.
+    Raises `UnsupportedError` when input and output have different quantization.
     """
     tensor = require_dtype(op, subgraph, "int8", "int16", "float32")
     if tensor.dtype != "float32":
@@ -92,7 +92,7 @@ def _windows(x: Array, p: PoolParams, fill: float) -> Array:
 
 
 def _in_order(windows: Array, function: Callable[[Float32, Float32], Float32], first: float) -> Float32:
-    """One element of each window after the other, row by row."""
+    """Fold each window's elements in order, row by row."""
     made: Float32 = np.full(windows.shape[:4], first, np.float32)
     for row, col in np.ndindex(*windows.shape[4:]):
         made = function(made, windows[..., row, col])
@@ -106,9 +106,9 @@ def _between(op: Operator, x: Float32) -> Float32:
 
 @kernel("AVERAGE_POOL_2D")
 def average_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Mean of the raw values inside the image, half away from zero, zero points not involved.
+    """Mean of the raw values inside the image, rounded half away from zero, without zero points.
 
-    Of float32 they are added row by row, and the sum is divided.
+    For float32, values are added row by row and the sum is divided.
     """
     p = params(op, subgraph)
     x = value(inputs, 0)

@@ -36,7 +36,7 @@ __all__ = ["DivParams", "ProductParams", "div_params", "product_params", "recipr
 
 @dataclass(frozen=True)
 class DivParams:
-    """Derived integers of DIV: the quotient of the centred inputs, rescaled."""
+    """Derived integers of DIV: the quotient of the inputs less their zero points, rescaled."""
 
     zero_point_1: int
     zero_point_2: int
@@ -50,7 +50,7 @@ class DivParams:
 def div_params(op: Operator, subgraph: Subgraph) -> DivParams:
     """Derive the integers of a DIV.
 
-    Raises `UnsupportedError` for a quotient of scales of 2^23 or more, and for tiny ones.
+    Raises `UnsupportedError` for a quotient of scales of 2^23 or more, or below 2^-15.
     """
     first = require_dtype(op, subgraph, "int8", "int16")
     second = require_dtype(op, subgraph, first.dtype, position=1)
@@ -70,7 +70,7 @@ def div_params(op: Operator, subgraph: Subgraph) -> DivParams:
 
 
 def reciprocals(x: IntArray) -> IntArray:
-    """`GetReciprocal` of 1..32768 in Q0.31, for a power of two above: 2^31 / x * 2^floor(log2 x), less than 2^31."""
+    """`GetReciprocal` of 1..32768 in Q0.31, normalized: 2^31 / x * 2^floor(log2 x), less than 2^31."""
     zeros = count_leading_zeros(x)
     return one_over_one_plus_x((x << zeros) - (1 << 31))
 
@@ -86,12 +86,12 @@ def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     if not y.all():
         raise InputError(NO_DIVISOR)
     x, y = np.broadcast_arrays(np.where(y < 0, -x, x), np.abs(y))
-    # Leading bits that repeat the sign.
+    # Redundant sign bits.
     headroom = count_leading_zeros(np.maximum(x, -1 - x)) - 1
     quotient = saturating_rounding_doubling_high_mul(x << headroom, reciprocals(y))
     scaled = saturating_rounding_doubling_high_mul(quotient, p.multiplier)
     right = headroom + 31 - count_leading_zeros(y) - p.shift
-    # C does not define a shift by more than 31 bits; both engines' wheels shift by the rest, and round up from 0 on.
+    # C leaves shifts by more than 31 bits undefined; both engines' wheels shift modulo 32, and add 1 unless negative.
     result = np.where(right > 31, (scaled >> (right & 31)) + (scaled >= 0),
                       rounding_divide_by_pot(scaled, np.minimum(right, 31)))
     return [narrow(result + p.output_zero_point, p.act_min, p.act_max, value(inputs, 0).dtype.name)]
@@ -99,14 +99,14 @@ def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @dataclass(frozen=True)
 class ProductParams:
-    """Derived integers of REDUCE_PROD: each product, and the last one again, is rescaled with 15 bits.
+    """Derived integers of REDUCE_PROD: each product, and the last one a second time, is rescaled with 15 bits.
 
     Members
     -------
     count : elements of a product
     multiplier : of 15 bits
     shift : right shift after it, 15 less TFLite's exponent
-    largest_product : what no product is above, before it is rescaled
+    largest_product : bound of all products before they are rescaled
     """
 
     axes: tuple[int, ...]
@@ -121,7 +121,7 @@ class ProductParams:
 def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> ProductParams:
     """Derive the integers of a REDUCE_PROD of int8.
 
-    Raises `UnsupportedError` where a product may leave 47 bits or a rescaled one int32, which C does not define.
+    Raises `UnsupportedError` if a product may exceed 47 bits, or a rescaled one int32, which C leaves undefined.
     """
     tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
     require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
@@ -134,7 +134,7 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
     short = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
     factor = max(127 - tensor.zero_point, 128 + tensor.zero_point)
     largest, product = factor, 0
-    # The last product is rescaled once more, and the zero point is added to that.
+    # The last product is rescaled a second time before the zero point is added.
     for times in [factor] * (count - 1) + [1]:
         product = max(product, largest * times)
         largest = (largest * times * short >> 15 - exponent) + 1
@@ -146,7 +146,7 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
 
 @kernel("REDUCE_PROD")
 def reduce_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Product over the axes of input 1, one factor after the other."""
+    """Product over the axes of input 1, factor by factor."""
     if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
         return reduce_integers(np.multiply, op, inputs)
     p = product_params(op, subgraph, value(inputs, 1))

@@ -1,13 +1,15 @@
-"""What the profiles differ in: how a rescaling factor is computed, and what an engine has no defined result for.
+"""Differences between the profiles: the arithmetic of rescaling factors, and operators without a defined result.
 
-canon: LiteRT's reference kernels (BUILTIN_REF), but FULLY_CONNECTED and SUM as in TFLite Micro. tflm: TFLite Micro's
-kernels. litert: LiteRT's reference kernels. Kernels read the profile from the subgraph. Sources: the `Prepare`
-functions of both, and probes of the wheels: TFLite Micro's computes in double what its kernels write as a product of
-float32.
+- canon: LiteRT's reference kernels (BUILTIN_REF), but FULLY_CONNECTED and SUM as in TFLite Micro.
+- tflm: TFLite Micro's kernels.
+- litert: LiteRT's reference kernels.
 
-A rule is a function of an operator and its subgraph whose docstring is the sentence that a user reads; it returns what
-was found when the operator has no result under the profile, else None. Either the engine refuses the model, or it
-runs and what it does is undefined.
+Kernels read the profile from the subgraph. Sources: the `Prepare` functions of both engines, and experiments with the
+wheels: TFLite Micro's computes in double where its kernels write a float32 product.
+
+A rule is a function of an operator and its subgraph. Its docstring is the user's message. It returns the offending
+value if the operator has no result under the profile, else None. The engine either refuses such a model, or runs it
+with an undefined result.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -23,12 +25,12 @@ __all__ = ["check_profile", "factor", "profile_rules"]
 Rule = Callable[[Operator, Subgraph], str | None]
 _NAMES = {"tflm": "TFLite Micro", "litert": "LiteRT"}
 _REFUSED, _UNDEFINED, _OTHER = "{} refuses it", "{}'s result is undefined", "{} gives something else"
-#: Rules by profile and operator, each with what the engine does.
+#: Rules by profile and operator, each with the engine's reaction.
 _RULES: dict[tuple[str, str], list[tuple[Rule, str]]] = {}
 
 
 def factor(subgraph: Subgraph, factors: Sequence[float], divisor: float) -> float:
-    """Product of float32 numbers by another one: step by step in float32, under tflm in double."""
+    """Product of float32 numbers divided by another one: in float32 step by step, in double for tflm."""
     kind = np.float64 if subgraph.profile == "tflm" else np.float32
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         product = kind(factors[0])
@@ -38,10 +40,10 @@ def factor(subgraph: Subgraph, factors: Sequence[float], divisor: float) -> floa
 
 
 def check_profile(model: Model, operators: Collection[int] | None = None, *, refused: bool = True) -> None:
-    """Raise UnsupportedError with the first rule of the model's profile that an operator breaks.
+    """Raise UnsupportedError for the first rule of the model's profile that an operator breaks.
 
-    `operators` are those of the main subgraph that are looked at, by default all of all subgraphs. Without `refused`,
-    only what an engine runs without a defined result is an error.
+    `operators` are the checked ones of the main subgraph, by default all of all subgraphs. Without `refused`, only
+    operators that an engine runs with an undefined result are errors.
     """
     for subgraph in model.subgraphs if operators is None else (model.main,):
         for op in subgraph.operators:
@@ -56,7 +58,7 @@ def check_profile(model: Model, operators: Collection[int] | None = None, *, ref
 
 
 def profile_rules(profile: str) -> list[tuple[str, str, str]]:
-    """Return operator, sentence and what the engine does, of each rule of a profile."""
+    """Return operator, sentence and the engine's reaction for each rule of a profile."""
     return [(op, _message(rule), why.format(_NAMES[profile])) for (name, op), rules in _RULES.items() if name == profile
             for rule, why in rules]
 

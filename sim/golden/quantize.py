@@ -47,11 +47,9 @@ class QuantizeParams:
 
 
 def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
-    """Derive the integers of a QUANTIZE from int8, uint8 or int16 to those or int32, or int32 to int8 or int16.
+    """Derive the integers of a QUANTIZE from int8, uint8 or int16 to those or int32, or from int32 to int8 or int16.
 
-    The factor is a double quotient.
-
-    Equal scales give a multiplier of 2^30 with shift 1, which is exact: the source's shortcut for
+    The factor is a double quotient. Equal scales give the exact multiplier 2^30 with shift 1; the source's shortcut for
     int8 to uint8 is the same function.
     """
     tensor = require_dtype(op, subgraph, *_OUTPUTS)
@@ -67,8 +65,8 @@ def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
 def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8, uint8, int16 or float32 to int8, uint8 or int16; the integers to int32 as well; int32 to int8 or int16.
 
-    Raises `OptionError` for a float that is not finite or whose quotient leaves int32: C leaves
-    the conversion undefined.
+    Raises `OptionError` for a float that is not finite or whose quotient is outside int32: C leaves the conversion
+    undefined.
     """
     tensor = require_dtype(op, subgraph, "float32", *_OUTPUTS)
     output = output_tensor(op, subgraph)
@@ -105,7 +103,7 @@ def dequantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("CAST")
 def cast(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Convert the raw numbers; integers wrap, floats lose their fraction.
+    """Convert the raw numbers; integers wrap, floats are truncated.
 
     Raises `OptionError` for a float outside the target's range, where engines differ.
     """
@@ -126,7 +124,7 @@ def cast(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("BUCKETIZE")
 def bucketize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Count the boundaries, which rise, that a float32 number is not below."""
+    """Number of boundaries, in ascending order, that are at most equal to a float32 number."""
     require_dtype(op, subgraph, "float32")
     output = output_tensor(op, subgraph)
     require(output.dtype == "int32", f"output must be int32, not {output.dtype}")

@@ -1,7 +1,7 @@
-"""Operators that repeat, mirror or pick parts of a tensor; values are copied as they are, whatever their scale.
+"""Operators that repeat, mirror or pick parts of a tensor; values are copied unchanged, whatever their scale.
 
 Sources: `tile.cc`, `broadcast_to.cc`, `reverse.cc`, `mirror_pad.cc`, `gather_nd.cc`, `scatter_nd.cc`,
-`dynamic_update_slice.cc`. None of the kernels looks at scales and zero points.
+`dynamic_update_slice.cc`. None of the kernels uses scales or zero points.
 """
 
 import numpy as np
@@ -27,13 +27,13 @@ def broadcast_to(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
 
 @kernel("REVERSE_V2")
 def reverse(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Turn the axes in input 1 round."""
+    """Reverse the axes in input 1."""
     x = value(inputs, 0)
     return [np.flip(x, tuple(normalize_axis(int(axis), x.ndim) for axis in value(inputs, 1)))]
 
 
 def mirror_indices(size: int, before: int, after: int, mode: str) -> list[int]:
-    """Index of the input at each place of an axis that MIRROR_PAD pads; REFLECT leaves the border out."""
+    """Input index at each position of an axis that MIRROR_PAD pads; REFLECT omits the border element."""
     padded = np.pad(np.arange(size), (before, after), "reflect" if mode == "REFLECT" else "symmetric")
     return [int(index) for index in padded]
 
@@ -48,9 +48,9 @@ def mirror_pad(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 
 def flat_indices(indices: Array, shape: tuple[int, ...]) -> Array:
-    """Number of the slice at each index of the last axis of `indices`, in the order of a tensor of `shape`.
+    """Flat index of the slice at each index in the last axis of `indices`, for a tensor of `shape`.
 
-    Raises `OptionError` for an index that there is not.
+    Raises `OptionError` for an index outside the tensor.
     """
     depth = indices.shape[-1]
     sizes = np.array(shape[:depth], np.int64)
@@ -75,7 +75,7 @@ def gather_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("SCATTER_ND")
 def scatter_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Zeros, with the slices of input 1 at the indices in input 0; what meets at one place is added, and wraps."""
+    """Zeros, with the slices of input 1 at the indices in input 0; slices at the same index are added, and wrap."""
     indices, updates, shape = value(inputs, 0), value(inputs, 1), tuple(int(size) for size in value(inputs, 2))
     depth = indices.shape[-1]
     places = flat_indices(indices, shape)
@@ -85,13 +85,13 @@ def scatter_nd(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 
 def start_of_update(start: Array, shape: tuple[int, ...], update: tuple[int, ...]) -> list[int]:
-    """Where an update lies: moved so far that all of it is inside."""
+    """Start of an update, clamped so that the whole update is inside."""
     return [min(max(int(at), 0), size - part) for at, size, part in zip(start, shape, update, strict=True)]
 
 
 @kernel("DYNAMIC_UPDATE_SLICE")
 def dynamic_update_slice(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Input 0 with input 1 from the start in input 2 on."""
+    """Input 0 with input 1 written from the start in input 2 on."""
     x, update = value(inputs, 0).copy(), value(inputs, 1)
     start = start_of_update(value(inputs, 2), x.shape, update.shape)
     x[tuple(slice(at, at + size) for at, size in zip(start, update.shape, strict=True))] = update

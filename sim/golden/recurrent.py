@@ -2,7 +2,7 @@
 
 Sources: `lstm_eval.cc LstmStepInteger8x8_16`, `unidirectional_sequence_lstm.cc PopulateQuantizedLstmParams8x8_16`,
 `reference/portable_tensor_utils.cc`; for profile tflm its `lstm_eval.h` and `lstm_eval_common.cc`. State tensors are
-inputs; the kernel updates the arrays in place, so the caller passes arrays that it owns.
+inputs. The kernel updates them in place, so the caller passes arrays of its own.
 """
 
 import math
@@ -42,7 +42,7 @@ __all__ = ["LstmGate", "LstmParams", "lstm_params"]
 
 @dataclass(frozen=True)
 class LstmGate:
-    """Positions of a gate's inputs and its rescaling to Q3.12."""
+    """Positions of a gate's inputs, and their rescaling to Q3.12."""
 
     input_weights: int
     recurrent_weights: int
@@ -63,8 +63,8 @@ class LstmParams:
     cell_scale_log2 : the cell state has scale 2^cell_scale_log2
     cell_clip : magnitude limit of the raw cell state, or None
     hidden_multiplier, hidden_shift, hidden_zero_point : from Q0.30 to the output
-    interpolated : as TFLite Micro has it: logistic and tanh by an interpolated table, every product rounded twice and
-        saturated
+    interpolated : TFLite Micro's arithmetic: logistic and tanh from an interpolated table, every product rounded twice
+        and saturated
     """
 
     input_gate: LstmGate
@@ -129,7 +129,7 @@ def lstm_params(op: Operator, subgraph: Subgraph) -> LstmParams:
 def _cell_clip(op: Operator, subgraph: Subgraph, scale: float) -> int | None:
     clip = float_option(op, "cell_clip")
     raw = int(min(max(factor(subgraph, [clip], scale), 0.0), 32767.0))
-    # TFLite Micro looks at the real limit, LiteRT at the integer.
+    # TFLite Micro reads the real limit, LiteRT the integer.
     clips = clip > 0 if subgraph.profile == "tflm" else raw > 0
     return raw if clips else None
 
@@ -154,7 +154,7 @@ def _step(p: LstmParams, inputs: Inputs, x: IntArray, h: IntArray,
     if p.interpolated:
         i, f, o = (interpolated_logistic(sums[number]) for number in (0, 1, 3))
         g = interpolated_tanh(sums[2])
-        # Multipliers of 2^30: a product is halved and rounded, then shifted and rounded.
+        # With multipliers of 2^30, a product is halved and rounded, then shifted and rounded.
         kept = saturate(multiply_by_quantized_multiplier(f * c, 1 << 30, -14), 16)
         added = saturate(multiply_by_quantized_multiplier(i * g, 1 << 30, -29 - p.cell_scale_log2), 16)
     else:

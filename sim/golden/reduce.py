@@ -1,7 +1,7 @@
 """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, ARG_MAX and ARG_MIN.
 
-Sources: `reference/reduce.h QuantizedMeanOrSum`, `reduce.cc`, `arg_min_max.cc`. SUM follows TFLite
-Micro: LiteRT's BUILTIN_REF reads its int8 input as uint8, as profile litert does.
+Sources: `reference/reduce.h QuantizedMeanOrSum`, `reduce.cc`, `arg_min_max.cc`. SUM follows TFLite Micro. LiteRT's
+BUILTIN_REF reads its int8 input as uint8; so does profile litert.
 """
 
 from dataclasses import dataclass
@@ -41,8 +41,8 @@ class MeanParams:
     -------
     axes : reduced axes, ascending
     count : elements per result
-    multiplier, shift : applied to `sum(x) - count * input_zero_point`; MEAN has 1 / count in them
-    unsigned : input and output bytes are taken for uint8
+    multiplier, shift : applied to `sum(x) - count * input_zero_point`; for MEAN they include 1 / count
+    unsigned : input and output bytes are read as uint8
     """
 
     axes: tuple[int, ...]
@@ -55,7 +55,7 @@ class MeanParams:
 
 
 def axes(axis_values: Array, rank: int) -> tuple[int, ...]:
-    """Reduced axes, ascending and without repetition; no axis at all reduces nothing."""
+    """Reduced axes, ascending and without repetition; an empty list reduces nothing."""
     listed = {normalize_axis(int(axis), rank) for axis in np.reshape(axis_values, -1)}
     return tuple(sorted(listed))
 
@@ -77,8 +77,8 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
     require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
     multiplier, shift = quantize_multiplier(tensor.scale / output.scale)
     if op.op == "MEAN":
-        # One multiplier for scale and 1 / count: shift in the bits that the division removes, as
-        # far as a right shift of 31 allows, and truncate.
+        # One multiplier for scale and 1 / count: shift left to use the bits that the division frees, as far as a right
+        # shift of 31 allows, then truncate.
         spare = min(count.bit_length() - 1, 32, 31 + shift)
         multiplier = (multiplier << spare) // count
         shift -= spare
@@ -88,10 +88,10 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
 
 
 def sum_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Array:
-    """Sums of float32 over axes: each element is added to those before it, in the order in which they lie."""
+    """Sums of float32 over axes; elements are added in memory order."""
     kept = [axis for axis in range(x.ndim) if axis not in reduced]
     rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
-    # They begin with 0: a sum of -0 alone is 0.
+    # Sums start from 0: a sum of only -0 is 0.
     sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0)
     return sums.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else sums
 
@@ -105,16 +105,16 @@ def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
 
 
 def reduce_integers(function: np.ufunc, op: Operator, inputs: Inputs) -> list[Array]:
-    """Sums or products of int32 over the axes of input 1, of which the low 32 bits are kept."""
+    """Sums or products of int32 over the axes of input 1; the low 32 bits are kept."""
     x = value(inputs, 0)
-    # numpy's reductions of integers wrap.
+    # numpy's integer reductions wrap.
     return [np.asarray(function.reduce(x, axis=axes(value(inputs, 1), x.ndim), dtype=np.int32,
                                        keepdims=bool_option(op, "keep_dims")))]
 
 
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 mean or sum over the axes of input 1; float32; sums of int32."""
+    """Int8 or int16 mean or sum over the axes of input 1; of float32; sums of int32."""
     if value(inputs, 0).dtype == np.float32:
         return _real(op, value(inputs, 0), axes(value(inputs, 1), value(inputs, 0).ndim))
     if op.op == "SUM" and value(inputs, 0).dtype == np.int32:
@@ -132,7 +132,7 @@ def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("REDUCE_MAX", "REDUCE_MIN")
 def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Largest or smallest raw value over the axes of input 1; of float32, too."""
+    """Largest or smallest raw value over the axes of input 1; also of float32."""
     x = value(inputs, 0)
     if x.dtype != np.float32:
         require_dtype(op, subgraph, "int8", "int16", "int32")
@@ -146,7 +146,7 @@ def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 
 @kernel("REDUCE_ANY", "REDUCE_ALL")
 def reduce_logical(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Whether one element is true, or all of them, over the axes of input 1."""
+    """Whether any or all elements are true, over the axes of input 1."""
     x = value(inputs, 0)
     choose = np.any if op.op == "REDUCE_ANY" else np.all
     return [np.asarray(choose(x, axis=axes(value(inputs, 1), x.ndim), keepdims=bool_option(op, "keep_dims")))]

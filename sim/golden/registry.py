@@ -1,8 +1,7 @@
 """The kernel table, and typed access to an operator's tensors and options.
 
-A kernel is a plain function `(op, subgraph, inputs) -> outputs` registered under TFLite's operator
-name. Kernels and parameter functions raise `UnsupportedError` with the reason alone; `located` adds
-which operator of which model it was.
+A kernel is a plain function `(op, subgraph, inputs) -> outputs`, registered under TFLite's operator name. Kernels and
+parameter functions raise `UnsupportedError` with only the reason; `located` adds the operator and the model.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -88,7 +87,7 @@ def require_dtype(op: Operator, subgraph: Subgraph, *dtypes: str, position: int 
 def require_same_quantization(op: Operator, subgraph: Subgraph, tolerance: float = 0.0) -> None:
     """Require equal scale (within `tolerance`) and zero point of all quantized inputs and outputs.
 
-    Operators that copy raw bytes need it; LiteRT checks it in `Prepare`.
+    Operators that copy raw bytes need this; LiteRT checks it in `Prepare`.
     """
     output = output_tensor(op, subgraph)
     for position, index in enumerate(op.inputs):
@@ -122,7 +121,7 @@ def narrow(x: npt.NDArray[Any], act_min: int, act_max: int, dtype: str = "int8")
 
 
 def normalize_axis(axis: int, rank: int) -> int:
-    """Turn a negative axis into 0..rank-1."""
+    """Convert a negative axis to 0..rank-1."""
     if not -rank <= axis < rank:
         raise ModelError(f"axis must be in {-rank}..{rank - 1}, not {axis}")
     return axis + rank if axis < 0 else axis

@@ -1,6 +1,6 @@
 """RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR, NHWC.
 
-Sources: `reference/resize_bilinear.h ResizeBilinearInteger` and, of float32, `ResizeBilinear`,
+Sources: `reference/resize_bilinear.h ResizeBilinearInteger` and, for float32, `ResizeBilinear`,
 `reference/resize_nearest_neighbor.h`.
 """
 
@@ -50,8 +50,7 @@ def bilinear_taps(in_size: int, out_size: int, align_corners: bool,
         position += scale // 2 - (1 << 9)
     low = np.maximum(divide_toward_zero(position, 1 << 10), 0)
     high = np.minimum(divide_toward_zero(position + (1 << 10) - 1, 1 << 10), in_size - 1)
-    # The rounded scale can step past the end at extreme ratios; the reference kernel then reads
-    # outside the tensor.
+    # At extreme ratios, the rounded scale can step past the end; the reference kernel then reads outside the tensor.
     require(int(low.max()) < in_size,
             f"resizing {in_size} to {out_size} reads past the input in the reference kernel; "
             "use a smaller ratio")
@@ -59,7 +58,7 @@ def bilinear_taps(in_size: int, out_size: int, align_corners: bool,
 
 
 class FloatTaps(NamedTuple):
-    """Interpolation of one axis of float32, one entry per output position.
+    """Interpolation of one float32 axis, one entry per output position.
 
     `out = in[low] * (1 - fraction) + in[high] * fraction`; the fraction is negative only where low and high are both 0.
     """
@@ -70,7 +69,7 @@ class FloatTaps(NamedTuple):
 
 
 def float_taps(in_size: int, out_size: int, align_corners: bool, half_pixel_centers: bool) -> FloatTaps:
-    """Taps of one axis of RESIZE_BILINEAR of float32; every step is one of float32."""
+    """Taps of one axis of RESIZE_BILINEAR of float32; every step is in float32."""
     require(not (align_corners and half_pixel_centers),
             "align_corners and half_pixel_centers exclude each other")
     scale = np.float32(in_size) / np.float32(out_size)
@@ -86,7 +85,7 @@ def float_taps(in_size: int, out_size: int, align_corners: bool, half_pixel_cent
 
 
 def interpolated(x: Float32, rows: FloatTaps, cols: FloatTaps) -> Float32:
-    """Interpolate float32 NHWC: four products of three factors, added one after the other."""
+    """Interpolate float32 NHWC: four products of three factors, added in order."""
     one, upper, right = np.float32(1), rows.fraction[:, None, None], cols.fraction[:, None]
 
     def term(row: IntArray, row_weight: Float32, col: IntArray, col_weight: Float32) -> Float32:
@@ -120,7 +119,7 @@ def _sizes(op: Operator, inputs: Inputs) -> tuple[Array, list[int], bool, bool]:
 
 @kernel("RESIZE_BILINEAR")
 def resize_bilinear(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Bilinear interpolation with 10-bit fractions, half away from zero at the end; of float32 in float32."""
+    """Bilinear interpolation with 10-bit fractions, finally rounded half away from zero; for float32 in float32."""
     require_dtype(op, subgraph, "int8", "int16", "float32")
     x, sizes, align_corners, half_pixel_centers = _sizes(op, inputs)
     if x.dtype == np.float32:

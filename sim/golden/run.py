@@ -20,13 +20,13 @@ __all__ = ["Result", "check_inputs", "operator_inputs", "run", "run_operator"]
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """Outcome of one inference.
+    """Result of one inference.
 
     Members
     -------
     outputs : one array per model output
-    tensors : every tensor of the main subgraph by index when asked for, else empty; variable
-        tensors hold their contents after the inference
+    tensors : every tensor of the main subgraph by index if requested, else empty; variable tensors have their contents
+        after the inference
     state : state after the inference; pass it to the next call of a stateful model
     """
 
@@ -58,8 +58,8 @@ def run(model: Model, inputs: Sequence[Array], state: State | None = None,
     state : state before the inference, left unchanged; the initial state by default
     keep : whether to return every tensor of the main subgraph
 
-    Raises `UnsupportedError` or `ModelError` naming the operator and its index, `OptionError` for
-    inputs that do not fit.
+    Raises `UnsupportedError` or `ModelError` naming the operator and its index, `OptionError` for inputs that do not
+    fit.
     """
     check_inputs(model, inputs)
     check_profile(model)
@@ -102,10 +102,10 @@ def _execute(model: Model, number: int, inputs: Sequence[Array],
 
 def run_operator(model: Model, number: int, op: Operator, values: dict[int, Array],
                  state: State) -> list[Array]:
-    """Compute the outputs of one operator of subgraph `number` from the tensors known so far."""
+    """Compute the outputs of one operator of subgraph `number` from the tensors computed so far."""
     found = operator_inputs(op, values)
     if op.op not in STATE_POSITIONS:
-        # What is made of a state may be a view of it, and must stay when its owner changes it.
+        # A result may be a view of a state tensor; copy it, since the owner may change the state.
         tensors = model.subgraphs[number].tensors
         found = [array.copy() if array is not None and tensors[index].is_variable else array
                  for index, array in zip(op.inputs, found, strict=True)]
@@ -120,9 +120,9 @@ def run_operator(model: Model, number: int, op: Operator, values: dict[int, Arra
 
 
 def _check_sizes(op: Operator, subgraph: Subgraph, inputs: Sequence[Array | None]) -> None:
-    """Raise `InputError` unless sizes, axes and the like that are computed make the shapes that are declared.
+    """Raise `InputError` unless computed operands, such as sizes and axes, give the declared shapes.
 
-    What is constant was checked when the model was read; a kernel would make what is asked for, however large.
+    Constant operands were checked when the model was read. A kernel would allocate any computed size, however large.
     """
     computed = {index: array for index, array in zip(op.inputs, inputs, strict=True)
                 if array is not None and array.dtype in (np.int32, np.int64) and subgraph.tensors[index].data is None}
@@ -145,7 +145,7 @@ def _call(model: Model, number: int, state: State) -> None:
 
 
 def _check_output(tensor: Tensor, array: Array) -> None:
-    """Later stages plan with the declared shapes, so the computed ones must equal them."""
+    """Require the declared shape, since later stages plan with it."""
     if tensor.dtype != "resource" and (array.dtype.name != tensor.dtype
                                        or array.shape != tensor.shape):
         raise ModelError(f"output tensor {tensor.index} ({tensor.name!r}) is declared "

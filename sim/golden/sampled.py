@@ -1,4 +1,7 @@
-"""Functions of int16 by 513 samples with lines between them. Source: `common.h LUTPopulateInt16`, `LUTLookup`."""
+"""Functions of int16 by linear interpolation between 513 samples.
+
+Source: `common.h LUTPopulateInt16`, `LUTLookup`.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,14 +18,15 @@ Floats = npt.NDArray[Any]
 Function = Callable[[Floats], Floats]
 
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
-#: Steps of a table with interpolation, and code steps in one.
+#: Intervals of an interpolated table, and the bits of a code within one.
 _STEPS, _STEP_BITS = 512, 7
 
 
 def sampled(low: float, high: float, scale: float, function: Function, kind: type[np.floating[Any]]) -> IntArray:
-    """513 samples, each less half of what a line to the next one misses in the middle, in float32 or double.
+    """513 samples, each less half the interpolation error at the middle of its interval, in float32 or double.
 
-    `low` and `high` are the first and the last code times the scale. Raises `UnsupportedError` where one is infinite.
+    `low` and `high` are the first and the last code times the scale. Raises `UnsupportedError` if a sample is not
+    finite.
     """
     step = kind((kind(high) - kind(low)) / kind(_STEPS))
     inverse = kind(65536) / (kind(scale) * kind(_HIGH) - kind(scale) * kind(_LOW))
@@ -40,10 +44,10 @@ def sampled(low: float, high: float, scale: float, function: Function, kind: typ
 
 
 def interpolated(code: IntArray, table: IntArray) -> IntArray:
-    """Value of a table between its samples; 128 codes a step, halves up.
+    """Interpolated value of a table; an interval has 128 codes, halves round up.
 
-    The kernel has all of it in int16: where two samples are further apart, as a logarithm's around 0, the line goes the
-    other way round.
+    The kernel computes in int16. If two samples differ by more than that, as for a logarithm near 0, their difference
+    wraps, and the line has the opposite slope.
     """
     index = 256 + (code >> _STEP_BITS)
     offset = code & (1 << _STEP_BITS) - 1

@@ -1,7 +1,7 @@
-"""Rows of segments that are joined: sums, the largest and the least of each; what has no row is nothing.
+"""Sums, maxima and minima of rows by segment.
 
-Sources: `unsorted_segment.cc`, which leaves out rows of negative segments, and `segment_sum.cc`. Both begin with
-nothing and take row by row, in float32 or int32, which wraps.
+Sources: `unsorted_segment.cc`, which ignores rows of negative segments, and `segment_sum.cc`. Both start from the
+neutral element and add row by row, in float32 or in wrapping int32.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def _end(dtype: np.dtype, side: str) -> float:
     return found
 
 
-#: What a segment without rows holds, by operator: a function of the type.
+#: Value of a segment without rows, by operator: a function of the type.
 NOTHING: dict[str, Callable[[np.dtype], float]] = {
     "SEGMENT_SUM": lambda dtype: 0, "UNSORTED_SEGMENT_SUM": lambda dtype: 0,
     "UNSORTED_SEGMENT_MAX": lambda dtype: _end(dtype, "min"), "UNSORTED_SEGMENT_MIN": lambda dtype: _end(dtype, "max")}
@@ -29,7 +29,7 @@ _FUNCTIONS = {"SUM": np.add, "MAX": np.maximum, "MIN": np.minimum}
 
 @kernel(*NOTHING)
 def segments(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Rows of input 0, of which input 1 has the segments."""
+    """Reduce the rows of input 0 whose segments are in input 1."""
     rows, places = value(inputs, 0), value(inputs, 1)
     require(rows.dtype in (np.float32, np.int32), f"input must be int32 or float32, not {rows.dtype.name}")
     count = int(value(inputs, 2).reshape(-1)[0]) if len(inputs) > 2 else int(places.max(initial=-1)) + 1

@@ -1,7 +1,7 @@
-"""What the numbers of a tensor are at least, by the operators that make it: some kernels refuse what is below 0.
+"""Lower bounds of a tensor's numbers, from the operators that compute it: some kernels reject negative inputs.
 
-Codes say so where the zero point is the first of them. Squares, their sums and what is more than these are not negative
-with any zero point, as where a CONCATENATION gives a deviation the zero point of a mean.
+Codes give the bound if the zero point is the least code. Squares, their sums and the like are never negative, whatever
+the zero point. An example is a CONCATENATION that gives a deviation the zero point of a mean.
 """
 
 import math
@@ -13,7 +13,7 @@ from tq_hw.sim.golden.registry import Array
 
 __all__ = ["SAME_ORDER", "is_plain", "least_number"]
 
-#: Moves that keep the order of elements.
+#: Moves that preserve elements.
 SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _POSITIVE = ("SQUARE", "SQUARED_DIFFERENCE", "ABS", "RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX", "EXP",
              "SQRT", "RSQRT")
@@ -21,21 +21,21 @@ _POSITIVE = ("SQUARE", "SQUARED_DIFFERENCE", "ABS", "RELU", "RELU6", "RELU_0_TO_
 _KEEP = ("QUANTIZE", "SUM", "MEAN", "ADD", "MUL", "AVERAGE_POOL_2D")
 _OF_TWO = ("ADD", "MUL", "BATCH_MATMUL")
 _SAME = ("DEQUANTIZE", *SAME_ORDER, "TRANSPOSE", "SLICE", "STRIDED_SLICE", "MAX_POOL_2D", "REDUCE_MAX", "REDUCE_MIN")
-#: Activations that are fused into operators, after which nothing is negative.
+#: Fused activations with non-negative results.
 _NOT_BELOW_0 = ("RELU", "RELU6", "RELU_0_TO_1")
-#: Scales that a sum of codes is off by at most, of each tensor.
+#: Error bound of a sum of codes, in scales of each tensor.
 _ROUNDINGS = 2
-#: Operators that are looked at one behind the other.
+#: Longest chain of operators that is examined.
 _DEEPEST = 64
 
 
 def least_number(subgraph: Subgraph, index: int) -> float:
-    """Return what all numbers of a tensor are at least; minus infinity where nothing is known."""
+    """Return a lower bound of a tensor's numbers; minus infinity if nothing is known."""
     return _Least(subgraph).of(index)
 
 
 def is_plain(op: Operator) -> bool:
-    """Whether no activation makes results smaller."""
+    """Whether no activation reduces results."""
     return op.options.get("fused_activation_function", "NONE") in ("NONE", "RELU")
 
 
@@ -46,7 +46,7 @@ class _Least:
         self._known: dict[int, float] = {}
 
     def of(self, index: int, depth: int = 0) -> float:
-        """Return the least number of a tensor."""
+        """Return the lower bound of a tensor."""
         if index not in self._known:
             self._known[index] = self._found(index, depth) if depth < _DEEPEST else -math.inf
         return self._known[index]
@@ -55,7 +55,7 @@ class _Least:
         tensor, maker = self._tensors[index], self._makers.get(index)
         if tensor.data is not None:
             return _least_of(tensor, tensor.data)
-        # int32 and int64 wrap: squares and sums of them may be negative.
+        # int32 and int64 wrap: squares and their sums may be negative.
         if maker is None or tensor.dtype not in ("int8", "int16", "float32"):
             return -math.inf
         if maker.op == "TABLE" and (table := self._tensors[maker.inputs[1]].data) is not None:
@@ -75,7 +75,7 @@ class _Least:
         return 0.0 if is_cut and tensor.dtype != "float32" else -math.inf
 
     def _largest(self, op: Operator, depth: int) -> float:
-        """Return what the larger ones of codes with one scale are at least."""
+        """Return the lower bound of a maximum of codes with one scale."""
         alike = {(each.scale, each.zero_point) for index in (*op.inputs, op.outputs[0])
                  if (each := self._tensors[index].quantization) is not None}
         if len(alike) != 1 or self._tensors[op.outputs[0]].dtype == "float32":
@@ -83,13 +83,13 @@ class _Least:
         return max(self.of(each, depth + 1) for each in op.inputs)
 
     def _sum(self, op: Operator, least: float) -> float:
-        """Return what sums are at least that would be `least` if nothing was rounded, or beyond the last code."""
+        """Return the lower bound of sums that are at least `least` before rounding and saturation."""
         one, other, made = (self._tensors[index] for index in (*op.inputs, op.outputs[0]))
         if made.dtype == "float32":
             return least * (1 - 2.0**-20)
         if None in (one.quantization, other.quantization, made.quantization):
             return 0.0
-        # Both are scaled to twice the larger scale before they are added, and rounded after it.
+        # Both operands are scaled to twice the larger scale before the addition; its result is rounded.
         lost = _ROUNDINGS * (one.scale + other.scale + made.scale)
         last = np.iinfo(made.dtype).max
         return max(0.0, min(least, (last - made.zero_point) * made.scale) - lost)

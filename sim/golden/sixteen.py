@@ -31,13 +31,13 @@ __all__ = ["GateParams", "WideSoftmaxParams", "gate_params", "logistic", "softma
 Floats = npt.NDArray[Any]
 
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
-#: Differences from the row's maximum beyond this count as it.
+#: Largest difference from the row's maximum; larger ones are clamped to it.
 _REACH = 10.0
 
 
 @dataclass(frozen=True)
 class GateParams:
-    """From an input to 3 * 4096 of the argument: `(x * multiplier + half) >> shift`, int32."""
+    """From an input to its argument times 3 * 4096: `(x * multiplier + half) >> shift`, int32."""
 
     multiplier: int
     shift: int
@@ -45,7 +45,7 @@ class GateParams:
 
 @dataclass(frozen=True)
 class WideSoftmaxParams:
-    """From a difference to 1 / 65535 of 10."""
+    """From a difference to units of 10 / 65535."""
 
     multiplier: int
     shift: int
@@ -63,7 +63,7 @@ def _check(op: Operator, subgraph: Subgraph, *, scaled: bool) -> Tensor:
 def gate_params(op: Operator, subgraph: Subgraph) -> GateParams:
     """Derive the integers of a LOGISTIC or TANH of int16.
 
-    Raises `UnsupportedError` for an input scale at which the kernel's product leaves int32.
+    Raises `UnsupportedError` for an input scale with which the kernel's product exceeds int32.
     """
     scale = _check(op, subgraph, scaled=True).scale
     power = float(np.float32(math.log2(scale)))
@@ -74,7 +74,7 @@ def gate_params(op: Operator, subgraph: Subgraph) -> GateParams:
     while factor <= 32767.0 / 2.0 and shift <= 30:
         shift, factor = shift + 1, factor * 2.0
     require(factor < 1 << 16, f"input scale must be below {(1 << 16) / 12288}, found {scale}")
-    # A factor of 0 would be taken for a power of two.
+    # The kernel would treat a factor of 0 as a power of two.
     require(int(factor) > 0, f"input scale must be above 2^-45, found {scale}")
     return GateParams(int(factor), shift)
 
@@ -105,7 +105,7 @@ def _int16(x: IntArray) -> IntArray:
 
 
 def _exp(x: Floats) -> Floats:
-    """The C library's: numpy's own may differ in the last bit."""
+    """The C library's exponential: numpy's may differ in the last bit."""
     return expf(x) if x.dtype == np.float32 else np.array([math.exp(each) for each in x.tolist()])
 
 
@@ -116,7 +116,7 @@ def _reciprocal(x: Floats) -> Floats:
 
 @cache
 def softmax_tables(profile: str) -> tuple[IntArray, IntArray]:
-    """e^x for x of -10..0, and 1 / (1 + x) for x of 0..1, by code; TFLite Micro's are made in float32."""
+    """e^x for x of -10..0, and 1 / (1 + x) for x of 0..1, by code; TFLite Micro computes them in float32."""
     kind: type[np.floating[Any]] = np.float32 if profile == "tflm" else np.float64
     reach, one, two = (float(kind(number) / kind(65535)) for number in (_REACH, 1.0, 2.0))
     return (sampled(float(kind(reach) * kind(-65535)), 0.0, two, _exp, kind),

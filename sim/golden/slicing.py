@@ -42,10 +42,10 @@ def slice_(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int], end: Sequence[int],
                          strides: Sequence[int]) -> list[tuple[range, bool]]:
-    """List for each axis, also a new one of size 1, the selected indices and whether the axis is dropped.
+    """List, for each axis including new ones of size 1, the selected indices and whether the axis is dropped.
 
-    A shrunk axis selects one index: `begin`, or index 0 (the last one for a negative stride) when
-    `begin_mask` is also set, as all engines do.
+    A shrunk axis selects one index: `begin`, or index 0 (the last one for a negative stride) when `begin_mask` is also
+    set, as all engines do.
     """
     cuts = strided_cuts(shape, len(begin), op.options)
     if cuts is None or not len(begin) == len(end) == len(strides):

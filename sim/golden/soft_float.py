@@ -1,8 +1,8 @@
 """FLOAT_SUM, FLOAT_REDUCE, FLOAT_RESIZE, FLOAT_CODES: float32 numbers in int32 words, added, and quantized.
 
-They are the compiler's own.
-A word has the number's 24 bits with their sign above, in 25, and a biased exponent in the low 7: the value is
-`(word >> 7) * 2^((word & 127) + exponent)`, `exponent` an option of both operators. Zero is the word 0.
+They are operators of the compiler. A word has a 24-bit fraction and its sign in the upper 25 bits, and a biased
+exponent in the low 7. The value is `(word >> 7) * 2^((word & 127) + exponent)`, where `exponent` is an option of the
+operators. Zero is the word 0.
 """
 
 import numpy as np
@@ -18,12 +18,12 @@ from tq_hw.sim.golden.resize import float_taps, interpolated
 __all__ = ["BIAS", "EXPONENT_BITS", "FINE_BITS", "FRACTION_BITS", "pack", "unpack"]
 
 EXPONENT_BITS, FRACTION_BITS = 7, 24
-#: How the compiler finds codes: what is added to numbers before they are scaled, and bits that those near 0 are finer.
+#: Parameters of the compiler's search for codes: the offset before scaling, and additional bits for numbers near 0.
 BIAS, FINE_BITS = 1 << 9, 2
 
 
 def pack(values: Float32, exponent: int) -> IntArray:
-    """Return the words of finite float32 numbers whose last bits' exponents lie in exponent + 1..exponent + 127."""
+    """Return the words of finite float32 numbers whose last bits have exponents in exponent + 1..exponent + 127."""
     fraction, power = np.frexp(values.astype(np.float64))
     biased = np.where(values == 0, 0, power - FRACTION_BITS - exponent)
     words: IntArray = (np.ldexp(fraction, FRACTION_BITS).astype(np.int64) << EXPONENT_BITS) + biased
@@ -39,7 +39,7 @@ def unpack(words: IntArray, exponent: int) -> Float32:
 
 @kernel("FLOAT_SUM")
 def float_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Inputs are two tensors, of words or of bytes; those of bytes come with tables of 256 words."""
+    """Inputs are two tensors of words or bytes; a tensor of bytes comes with a table of 256 words."""
     exponent, terms = int_option(op, "exponent"), []
     for position in range(2):
         term = value(inputs, position)
@@ -64,7 +64,7 @@ def float_reduce(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array
 
 @kernel("FLOAT_RESIZE")
 def float_resize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """RESIZE_BILINEAR of bytes with a table of float32 as input 1, to words; to int8 with tables as FLOAT_CODES has."""
+    """RESIZE_BILINEAR of bytes with a table of float32 as input 1, to words; to int8 with the tables of FLOAT_CODES."""
     x, target = value(inputs, 0), output_tensor(op, subgraph)
     flags = bool_option(op, "align_corners"), bool_option(op, "half_pixel_centers")
     taps = (float_taps(x.shape[axis], target.shape[axis], *flags) for axis in (1, 2))

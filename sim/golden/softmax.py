@@ -73,8 +73,8 @@ class SoftmaxParams:
 def params(op: Operator, subgraph: Subgraph) -> SoftmaxParams:
     """Derive the integers of a SOFTMAX or LOG_SOFTMAX.
 
-    Raises `UnsupportedError` when the output quantization is not the operator's fixed one, or the
-    input scale is too small for the fixed-point exponential (the engines abort).
+    Raises `UnsupportedError` when the output quantization is not the operator's fixed one, or the input scale is too
+    small for the fixed-point exponential (the engines abort).
     """
     tensor = require_dtype(op, subgraph, "int8")
     output = output_tensor(op, subgraph)
@@ -93,7 +93,7 @@ def params(op: Operator, subgraph: Subgraph) -> SoftmaxParams:
     diff_min = -math.floor(radius / 2.0 ** left_shift)
     if not log:
         return SoftmaxParams(multiplier, left_shift, diff_min, output_bits)
-    # 1 << (31 - left_shift) is an int in the source; at left_shift 0 it overflows.
+    # The source computes 1 << (31 - left_shift) as an int, which overflows for left_shift 0.
     require(left_shift >= 1, f"input scale must be above 2^-25, found {tensor.scale}")
     reverse_multiplier, reverse_shift = quantize_multiplier((1 << (31 - left_shift)) / multiplier)
     return SoftmaxParams(multiplier, left_shift, diff_min, 8, reverse_multiplier, reverse_shift)
@@ -143,7 +143,7 @@ def _real_softmax(x: Float32, beta: float) -> Float32:
 
 
 def _real_log_softmax(x: Float32) -> Float32:
-    """The same of `reference/log_softmax.h`: what is less than the largest, less the logarithm of the sum."""
+    """Log-softmax of float32, `reference/log_softmax.h`: x less the maximum, less the logarithm of the sum."""
     less = x - x.max(axis=-1, keepdims=True)
     return np.asarray(less - logf(sum_in_order(expf(less), (x.ndim - 1,), keep_dims=True)), np.float32)
 
@@ -152,10 +152,10 @@ def _real_log_softmax(x: Float32) -> Float32:
 def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Softmax of int8 to int8 or int16 with a fixed-point exponential and reciprocal; of int16 with two tables.
 
-    Of float32 it is one of real numbers.
+    For float32 it is computed in float32.
 
-    Raises `UnsupportedError` when a row sums to 512 or more for an int8 output, that is about 512
-    classes equal to the maximum: the reference kernels abort there.
+    Raises `UnsupportedError` when a row sums to 512 or more for an int8 output, that is about 512 classes equal to the
+    maximum: the reference kernels abort there.
     """
     if value(inputs, 0).dtype == np.float32:
         return [_real_softmax(value(inputs, 0), float_option(op, "beta"))]
@@ -170,7 +170,7 @@ def softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("LOG_SOFTMAX")
 def log_softmax(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 logarithm of softmax with a fixed-point exponential and logarithm; of float32 of real numbers."""
+    """Int8 logarithm of softmax with a fixed-point exponential and logarithm; for float32 in float32."""
     if value(inputs, 0).dtype == np.float32:
         return [_real_log_softmax(value(inputs, 0))]
     p = params(op, subgraph)

@@ -1,4 +1,4 @@
-"""What an interpreter keeps between inferences: variable tensors and resource variables.
+"""State of an interpreter between inferences: variable tensors and resource variables.
 
 Sources: `Interpreter::ResetVariableTensors` (int8 variables start at their zero point, others at 0),
 `var_handle.cc`, `read_variable.cc`, `assign_variable.cc`, `call_once.cc`.
@@ -85,11 +85,11 @@ def _call_once(op: Operator, inputs: Inputs, state: State, execute: Execute) -> 
 
 @kernel("STATE_COPY")
 def _state_copy(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """What a variable tensor holds now, of which it is given a copy: the compiler's own."""
+    """Current contents of a variable tensor, as a copy; an operator of the compiler."""
     return [value(inputs, 0)]
 
 
-#: Kernels that read or change the state instead of computing from their inputs alone.
+#: Kernels that read or change the state in addition to their inputs.
 RESOURCE_KERNELS: dict[str, ResourceKernel] = {
     "VAR_HANDLE": _var_handle, "READ_VARIABLE": _read_variable,
     "ASSIGN_VARIABLE": _assign_variable, "CALL_ONCE": _call_once}

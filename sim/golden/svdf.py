@@ -1,7 +1,7 @@
 """SVDF, with int8 activations and its state.
 
 Sources: `reference/svdf.h EvalIntegerSVDF`, `svdf.cc`, for the int8 state TFLite Micro's `svdf_common.cc`. The state
-tensor is an input; the kernel updates the array in place, so the caller passes an array that it owns.
+tensor is an input. The kernel updates it in place, so the caller passes an array of its own.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class SvdfParams:
 
     Members
     -------
-    state_bits : 16, or 8 for the form that only TFLite Micro has; of the time weights too
+    state_bits : 16, or 8 for the form that only TFLite Micro has; also of the time weights
     state_zero_point : 0 with 16 bits
     """
 
@@ -62,7 +62,7 @@ def svdf_params(op: Operator, subgraph: Subgraph) -> SvdfParams:
     output = output_tensor(op, subgraph)
     require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
     activation = str_option(op, "fused_activation_function")
-    # The int8 clamp is all that the reference kernel does with it.
+    # The reference kernel ignores the activation and only clamps to int8.
     require(activation == "RELU", f"fused activation must be RELU, not {activation}")
     rank = int_option(op, "rank")
     require(rank >= 1 and feature.shape[0] % rank == 0,
@@ -88,7 +88,7 @@ def svdf(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     state = value(inputs, SVDF_STATE).reshape(x.shape[0], filters, memory)
     dot = multiply_by_quantized_multiplier(wrap_int32(x @ feature.T), p.multiplier_1, p.shift_1)
     state[..., :-1] = state[..., 1:].copy()
-    # The zero point is added after the saturation; an int8 state then wraps in the source too.
+    # The zero point is added after saturation, so an int8 state wraps, as in the source.
     state[..., -1] = (saturate(dot, p.state_bits) + p.state_zero_point).astype(state.dtype)
     per_filter = ((state.astype(np.int64) - p.state_zero_point) * time).sum(axis=-1)
     acc = per_filter.reshape(x.shape[0], filters // p.rank, p.rank).sum(axis=-1)
