@@ -1,4 +1,4 @@
-// An SPI flash that knows one command, READ (0x03), on pins that are looked at once a cycle.
+// An SPI flash with one command, READ (0x03), whose pins are sampled once a cycle.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class SpiFlash {
         bytes_.assign(bytes, bytes + count);
     }
 
-    // The pins before a clock edge of the design; returns what the flash drives from then on.
+    // Takes the pins before a clock edge of the design; returns the flash's output after it.
     bool step(bool select, bool clk, bool copi) {
         if (!select) {
             bits_ = 0;
@@ -31,7 +31,7 @@ class SpiFlash {
 
   private:
     uint32_t base_ = 0;
-    std::vector<uint8_t> bytes_;  // the rest is erased
+    std::vector<uint8_t> bytes_;  // all other bytes are erased
     uint32_t command_ = 0;
     uint64_t bits_ = 0;
     bool clk_ = false, out_ = true;

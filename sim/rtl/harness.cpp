@@ -1,9 +1,10 @@
-// A C interface, in whole blocks, to the verilated accelerator and its AXI4 memory.
+// C interface of the verilated accelerator and its AXI4 memory; data are passed in whole blocks.
 //
-// The memory answers in order. A read's first beat comes `latency` cycles after its address is taken, a write's
-// response `latency` cycles after its last beat; data written can be read only once it is answered. All beats, read or
-// written, share `bytes_per_cycle`. With a stall seed every channel also pauses at random. Broken AXI rules end the run.
-// On request a channel stands still from some transfer on, or a read burst ends in the wrong place.
+// The memory answers in order. A read's first beat comes `latency` cycles after its address is accepted, a write's
+// response `latency` cycles after its last beat. Written data can be read after the response. Reads and writes share
+// `bytes_per_cycle`. With a stall seed, every channel also pauses at random. A broken AXI rule ends the run.
+//
+// On request, a channel stops at a given transfer, or RLAST of a read burst is misplaced.
 
 #include <cstdarg>
 #include <cstdint>
@@ -19,7 +20,7 @@
 #include "Vaccelerator.h"
 #include "flash.h"
 #include "verilated.h"
-// Made after Verilator ran: TQ_WATCHED and the names of the registers that watch() reads.
+// Generated after Verilator: TQ_WATCHED and the names of the registers that watch() reads.
 #include "watched.h"
 #if TQ_WATCHED
 #include "Vaccelerator___024root.h"
@@ -64,11 +65,11 @@ struct Burst {
     uint32_t beats;
     uint32_t id;
     uint64_t due;       // cycle of the first beat or of the response
-    uint32_t early = 0; // RLAST stands at the beat with so many left, too
-    bool endless = false; // RLAST does not stand at the last beat
+    uint32_t early = 0; // RLAST is also set at the beat with this many left
+    bool endless = false; // RLAST is not set at the last beat
 };
 
-// RLAST of one read burst that is not where it should be.
+// Misplaced RLAST of one read burst.
 enum LastFault : uint32_t {
     kCut,   // at beat `at`, and no beat comes after it
     kEarly, // at beat `at`, and at the last one
@@ -82,14 +83,14 @@ struct WriteBeat {
     bool last;
 };
 
-// An operation of a unit (0 load, 1 array, 2 vector, 3 store) was taken by its engine or was done.
+// An operation of a unit (0 load, 1 array, 2 vector, 3 store) was taken by its engine, or was done.
 struct Event {
     uint64_t cycle;
     uint32_t unit;
     uint32_t done;
 };
 
-// Beats read and written in some cycles that follow one another.
+// Beats read and written in kSpanCycles consecutive cycles.
 struct Span {
     uint64_t read = 0, written = 0;
 };
@@ -121,7 +122,7 @@ class Pauses {
     uint32_t left_ = 0;
 };
 
-// What a master holds while it waits: must not change until it is taken.
+// Payload that a master offers: it must not change until it is accepted.
 struct Offer {
     bool waiting = false;
     uint64_t key = 0;
@@ -132,7 +133,7 @@ class Bench {
     Bench(uint32_t latency, double bytes_per_cycle, uint32_t outstanding, uint64_t stall_seed)
         : context_(new VerilatedContext), top_(new Vaccelerator(context_.get())), latency_(latency ? latency : 1),
           bytes_per_cycle_(bytes_per_cycle), outstanding_(outstanding) {
-        // Whole beats need no carry from cycle to cycle, parts of beats do.
+        // Fractions of a beat carry over from cycle to cycle; whole beats do not.
         const bool whole = uint64_t(bytes_per_cycle) % bus_bytes_ == 0 && bytes_per_cycle == uint64_t(bytes_per_cycle);
         most_credit_ = whole ? bytes_per_cycle : bytes_per_cycle + bus_bytes_;
         for (size_t i = 0; i < 5; i++) pauses_[i].seed(stall_seed ? stall_seed * 8 + i + 1 : 0);
@@ -174,7 +175,7 @@ class Bench {
     }
 
 #if TQ_SOC
-    // First contents of the processor's memory, and of the flash from an address on.
+    // Initial contents of the processor's memory, and of the flash from an address on.
     void load(const uint8_t* program, uint32_t count, uint32_t address, const uint8_t* image, uint32_t image_count) {
         program_.assign(program, program + count);
         flash_.fill(address, image, image_count);
@@ -182,7 +183,7 @@ class Bench {
 #endif
 
 #if TQ_LINK
-    // Press the board's reset: bursts under way are gone, and memory holds noise.
+    // Reset the board: bursts under way are lost, and memory is filled with noise.
     void reset(uint64_t seed) {
         top_->rst = 1;
         for (int i = 0; i < 4; i++) cycle();
@@ -216,8 +217,8 @@ class Bench {
         link_cycle();
     }
 
-    // Give the board bytes, each when it has done what the ones before asked for, and let `cycles` pass after that; less
-    // when broken. What it sends is kept in sent().
+    // Send bytes, each after the board has handled the ones before, then run for `cycles`, or until an AXI rule is
+    // broken. The board's answer is in sent().
     bool exchange(const uint8_t* bytes, uint64_t count, uint64_t cycles) {
         sent_.clear();
         for (uint64_t i = 0; i < count && error_.empty(); i++) {
@@ -256,7 +257,7 @@ class Bench {
     }
 #endif
 
-    // From the `after`-th transfer on (from 0) a channel stands still: 0 AR, 1 R, 2 AW, 3 W, 4 B.
+    // Stop a channel at its `after`-th transfer (from 0): 0 AR, 1 R, 2 AW, 3 W, 4 B.
     void stop_channel(uint32_t channel, uint64_t after) { stops_[channel] = after; }
 
     void wrong_last(uint64_t burst, uint32_t kind, uint32_t at) {
@@ -265,7 +266,7 @@ class Bench {
         wrong_at_ = at;
     }
 
-    // Verilator renames ports whose name some C++ compiler reserves: "interrupt" is one.
+    // Verilator renames ports whose names some C++ compiler reserves, such as "interrupt".
     int run(uint64_t max_cycles) {
         for (uint64_t i = 0; i < max_cycles; i++) {
             if (top_->__SYM__interrupt || !error_.empty()) break;
@@ -275,8 +276,8 @@ class Bench {
         return top_->__SYM__interrupt ? 0 : 1;
     }
 
-    // Write waves from the next cycle on, in which a nanosecond is a cycle: of scopes (one a line, none: all), in the
-    // cycles `first` to `last`; null: end the file.
+    // Write waves from the next cycle on, with a nanosecond per cycle: of scopes (one per line, none: all), in cycles
+    // `first` to `last`. A null path ends the file.
     bool trace(const char* path, const char* scopes, uint64_t first, uint64_t last) {
 #if VM_TRACE
         if (tracer_) {
@@ -337,7 +338,7 @@ class Bench {
         error_ = text;
     }
 
-    // The bytes of a beat that lie in a region; null when none does.
+    // The region with bytes of a beat; null if there is none.
     Region* region_of(uint32_t addr) {
         for (auto& region : regions_) {
             if (uint64_t(addr) + bus_bytes_ > region.base && addr < uint64_t(region.base) + region.bytes.size())
@@ -351,7 +352,7 @@ class Bench {
         *response = region ? 0 : kDecodeError;
         for (uint32_t i = 0; i < bus_bytes_; i++) {
             const uint64_t at = uint64_t(addr) + i - (region ? region->base : 0);
-            // Bytes of the last beat after the end of a region: no program may depend on them.
+            // Bytes of the last beat beyond the end of a region are arbitrary: no program may depend on them.
             beat[i] = region && addr + i >= region->base && at < region->bytes.size() ? region->bytes[at]
                                                                                       : uint8_t(cycles_ * 37 + i);
         }
@@ -434,7 +435,7 @@ class Bench {
         watch();
     }
 
-    // Note what began and ended: registers of the four control units.
+    // Record begins and ends of operations, from registers of the four control units.
     void watch() {
 #if TQ_WATCHED
         const Vaccelerator___024root& root = *top_->rootp;
@@ -498,7 +499,7 @@ class Bench {
             transfers_[4]++;
             answers_.pop_front();
         }
-        // A burst whose address and last beat are there is answered after the latency.
+        // A burst is answered `latency` cycles after both its address and its last beat have come.
         while (!writes_.empty() && pending_ + writes_.front().beats <= beats_.size()) {
             Burst burst = writes_.front();
             writes_.pop_front();
@@ -512,14 +513,14 @@ class Bench {
         }
     }
 
-    // Where the beats of this cycle are counted.
+    // The span that counts the beats of this cycle.
     Span& span() {
         const uint64_t now = cycles() / kSpanCycles;
         if (now >= spans_.size()) spans_.resize(now + 1);
         return spans_[now];
     }
 
-    // Let the bytes of the oldest burst reach the memory.
+    // Write the bytes of the oldest burst to memory.
     bool commit(const Burst& burst) {
         bool good = true;
         for (uint32_t i = 0; i < burst.beats; i++) {
@@ -543,7 +544,7 @@ class Bench {
 
     static uint64_t burst_key(uint64_t addr, uint64_t length) { return addr << 8 | length; }
 
-    // Half 0 ends in the middle of a cycle, half 1 with its rising edge, where the cycle's number is its time.
+    // Half 0 ends in the middle of a cycle, half 1 at its rising edge, whose time is the cycle's number.
     void dump(int half) {
 #if VM_TRACE
         const uint64_t edge = cycles_ + uint64_t(half);
@@ -566,14 +567,14 @@ class Bench {
     double bytes_per_cycle_;
     uint32_t outstanding_;
     const uint32_t bus_bytes_ = TQ_BUS_BYTES;
-    double credit_ = 0;  // bytes that may go now
+    double credit_ = 0;  // bytes that may be transferred now
     double most_credit_;
     bool write_turn_ = false;
     Pauses pauses_[5];  // AR R AW W B
     std::vector<Region> regions_;
-    std::deque<Burst> reads_;     // addresses taken, oldest first
-    std::deque<Burst> writes_;    // addresses whose data has not all come
-    std::deque<Burst> answers_;   // complete bursts, not yet answered
+    std::deque<Burst> reads_;     // accepted addresses, oldest first
+    std::deque<Burst> writes_;    // addresses with incomplete data
+    std::deque<Burst> answers_;   // complete bursts without a response
     std::deque<WriteBeat> beats_; // data not yet in memory; the first `pending_` belong to `answers_`
     size_t pending_ = 0;
     bool r_valid_ = false, b_valid_ = false;
@@ -618,7 +619,7 @@ void tq_reset(void* bench, uint64_t seed) { static_cast<Bench*>(bench)->reset(se
 int tq_exchange(void* bench, const uint8_t* bytes, uint64_t count, uint64_t cycles) {
     return static_cast<Bench*>(bench)->exchange(bytes, count, cycles);
 }
-// Copy what the board sent; return how much that is, even if `room` is less.
+// Copy the bytes that the board sent; return their number, even if it exceeds `room`.
 uint64_t tq_sent(void* bench, uint8_t* to, uint64_t room) {
     const auto& sent = static_cast<Bench*>(bench)->sent();
     std::memcpy(to, sent.data(), sent.size() < room ? sent.size() : room);

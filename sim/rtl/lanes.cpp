@@ -1,9 +1,10 @@
-// A cycle-exact model of the vector unit's lanes (hdl/lane), called at each rising edge by the module that stands for
+// A cycle-exact model of the vector unit's lanes (hdl/lane), called at each rising edge by the module that replaces
 // them.
 //
-// TQ_LANES is that of the configuration; lanes_control.h, made from hdl/lane/lane.py, says where each control is. Ports
-// are vectors of 32-bit words, lowest bits first, as the DPI passes them. Where several registers of the hardware hold
-// together what one value says, the model has the value; all that is seen at the result comes in the same cycle.
+// TQ_LANES is the configuration's number of lanes. lanes_control.h, generated from hdl/lane/lane.py, has the positions
+// of the controls. Ports are vectors of 32-bit words, lowest bits first, as the DPI passes them.
+//
+// Several registers of the hardware may be one value of the model, but results appear in the same cycle.
 
 #include "lanes_control.h"
 #include "wide.h"
@@ -21,13 +22,13 @@ TQ_PART uint32_t mask(bool bit) { return bit ? ~0u : 0u; }
 struct Lanes {
     // Operands. The table is written in all lanes at once.
     Words a_first, b_first, a_chosen, b_chosen, a_found, b_found, a_past, b_past, a, b;
-    // As in the hardware, a is its complement where that is added.
+    // As in the hardware, a is complemented for operations that add the complement.
     Words a_place, b_place;
-    bool waiting;  // what is at these places is to be found
+    bool waiting;  // the entries at these indices are not yet looked up
     uint32_t table[kEntries];
-    // ALU: sums with their sign, operands, what is taken of them.
+    // ALU: sums with their sign, operands, and the bits selected from them.
     Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
-    // The operand b and amounts of shifts on their way to where they are used.
+    // Delays of the operand b and of shift amounts.
     Words b_delay2, b_late, b_later, multiplier, left_amount, right_or_none;
     bool right_by_b;
     Words right_amount[8];
@@ -37,7 +38,7 @@ struct Lanes {
     bool some_rounding, away;
     Words clamp_total, clamp_late, below, above, result;
 
-    // Stages from the last to the first: each reads what the one before it has had.
+    // Stages from last to first: each reads the old registers of the stage before it.
 
     TQ_PART void clamp(const Control& c) {
         const uint32_t low_late = uint32_t(c.low_late), high_late = uint32_t(c.high_late), take = mask(c.take);
@@ -63,7 +64,7 @@ struct Lanes {
         const uint32_t rounds = mask(some_rounding), ties = mask(away);
         for (int l = 0; l < kLanes; l++) {
             const uint32_t amount = right_amount[6][l];
-            // The half is 1 more than the mask of what is below it; a negative tie gets the mask alone.
+            // A half is 1 more than the mask of the bits below it; for a negative tie, only the mask is added.
             const uint32_t below_half = ((1u << amount) - 1) >> 1 & rounds;
             const uint32_t one = mask(amount != 0) & rounds & ~(ties & mask(int32_t(word[l]) < 0)) & 1;
             total[l] = int64_t(int32_t(word[l])) + int64_t(below_half) + int64_t(one);
@@ -107,7 +108,7 @@ struct Lanes {
         }
     }
 
-    // The ALU's last stage, which joins its own shift with the one that follows.
+    // The ALU's last stage, which combines its own shift with the following one.
     TQ_PART void join(const Control& c) {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
         const bool own = c.alu2_left || c.alu2_right;
@@ -170,12 +171,12 @@ struct Lanes {
             negative[l] = mask(all < 0);
             a1[l] = a[l];
             b1[l] = b[l];
-            // Bits that differ from the one above them; above the highest is a 0, or its copy.
+            // Bits that differ from the next higher one; above the highest bit is 0 or its copy.
             changes[l] = a[l] ^ (a[l] >> 1 | (a[l] & copies & 0x80000000u));
         }
     }
 
-    // What the table has is looked up when it is used, or before the table changes: most operations use none.
+    // Table look-ups are delayed until their result is used or the table changes: most operations use no table.
     TQ_PART void look_up(const Control& c) {
         if (waiting && (c.a_used || c.b_used || c.table_write)) {
             for (int l = 0; l < kLanes; l++) {
@@ -200,7 +201,7 @@ struct Lanes {
         waiting = true;
     }
 
-    // All entries by 9 bits, or half of them by 8.
+    // 9 bits index all entries, 8 bits a half of them.
     static TQ_PART void put_places(Words& places, uint32_t which, const Words& values) {
         const uint32_t used = which == 3 ? 511 : 255, first = which == 3 ? 0 : (which & 2) << 7;
         for (int l = 0; l < kLanes; l++) places[l] = (values[l] & used) | first;
@@ -244,7 +245,7 @@ extern "C" {
 void* tq_lanes_new() { return new Lanes(); }
 void tq_lanes_delete(void* lanes) { delete static_cast<Lanes*>(lanes); }
 
-// One rising edge: inputs as they stand before it, `result` as it is after it. `shift` has 6 bits a lane.
+// One rising edge: inputs before it, `result` after it. `shift` has 6 bits per lane.
 void tq_lanes_step(void* handle, const uint32_t* control, const uint32_t* acc, const uint32_t* register_a,
                    const uint32_t* register_b, const uint32_t* bias, const uint32_t* stream_a,
                    const uint32_t* stream_b, const uint32_t* shift, const uint32_t* multiplier, uint32_t* result) {

@@ -1,19 +1,19 @@
-// A cycle-exact model of MacArray (hdl/array/grid.py), called at each rising edge by the module that stands for it.
+// A cycle-exact model of MacArray (hdl/array/grid.py), called at each rising edge by the module that replaces it.
 //
-// TQ_ROWS, TQ_COLS, TQ_GROUPS and TQ_SUM_BITS are those of the configuration. Ports are vectors of 32-bit words, lowest
-// bits first, as the DPI passes them; the chains of registers in front of the rows are rings of the last cycles.
+// TQ_ROWS, TQ_COLS, TQ_GROUPS and TQ_SUM_BITS are parameters of the configuration. Ports are vectors of 32-bit words,
+// lowest bits first, as the DPI passes them. Ring buffers of the last cycles replace the delay chains of the rows.
 
 #include "wide.h"
 
 namespace {
 
 constexpr int kRows = TQ_ROWS, kCols = TQ_COLS, kGroups = TQ_GROUPS, kSumBits = TQ_SUM_BITS;
-constexpr uint32_t kRing = 32;  // cycles that are kept; more than any chain has registers
+constexpr uint32_t kRing = 32;  // length of the ring buffers; more than the registers of any chain
 static_assert(kRows <= int(kRing), "a row looks back as many cycles as its number");
 constexpr int kXBytes = kGroups ? kGroups * kCols : 1;
 
 constexpr int padded(int count, int power) { return power < count ? padded(count, 2 * power) : power; }
-constexpr int kWide = padded(kCols, 4);  // columns of a vector; what is in those that are too many is of no effect
+constexpr int kWide = padded(kCols, 4);  // columns of a vector; the contents of excess columns have no effect
 #define TQ_VECTOR(type) __attribute__((vector_size(kWide * sizeof(type)), aligned(sizeof(type)))) type
 typedef TQ_VECTOR(int32_t) Sums;
 typedef TQ_VECTOR(int16_t) Factors;
@@ -27,7 +27,7 @@ struct MacArray {
     int8_t a[kRing][kRows];
     int8_t x[kRing][kXBytes + kWide];
     uint32_t sel[kRing];
-    uint64_t swaps;  // bit r: what the register in front of row r holds
+    uint64_t swaps;  // bit r: the register in front of row r
     uint32_t now;
 
     TQ_PART void step_row(int r, bool swap, bool write, bool reset, const Bytes& weight) {
@@ -75,7 +75,7 @@ TQ_WIDE void step(MacArray& array, uint8_t reset, uint8_t swap, const uint32_t* 
     const uint64_t swaps = array.swaps | (swap & 1);
     Bytes weights = {};
     std::memcpy(&weights, weight, kCols);
-    // From below: each row reads the sums that the one above has had.
+    // From the bottom: each row reads the old sums of the row above.
     for (int r = kRows - 1; r >= 0; r--) {
         array.step_row(r, swaps >> r & 1, *weight_row >> r & 1, reset & 1, weights);
     }
@@ -91,7 +91,7 @@ extern "C" {
 void* tq_array_new() { return new MacArray(); }
 void tq_array_delete(void* array) { delete static_cast<MacArray*>(array); }
 
-// One rising edge: inputs as they stand before it, `psum` as it is after it.
+// One rising edge: inputs before it, `psum` after it.
 void tq_array_step(void* handle, uint8_t reset, uint8_t swap, const uint32_t* sel, const uint32_t* weight_row,
                    const uint32_t* a, const uint32_t* x, const uint32_t* weight, uint32_t* psum) {
     step(*static_cast<MacArray*>(handle), reset, swap, sel, weight_row, a, x, weight, psum);

@@ -1,7 +1,7 @@
-// What Verilator's FST writer takes of LZ4: a block compressor, written for the block format's description.
+// The part of LZ4 that Verilator's FST writer uses: a block compressor, written from the block format's description.
 //
-// Debian has the headers of the real library in a package that a fresh system lacks. This one looks for the last place
-// with the same four bytes, and takes it if it is less than 64 KiB back.
+// Debian has the headers of the real library in a package that a fresh system lacks. A match is the last position with
+// the same four bytes, if it is less than 64 KiB back.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace tq_lz4 {
 
 constexpr int kHashBits = 14;
 constexpr int kLeastMatch = 4;
-constexpr int kLastLiterals = 5;   // a block ends in as many literals
-constexpr int kLastMatchStart = 12;  // no match begins in as many last bytes
+constexpr int kLastLiterals = 5;   // a block ends with at least this many literals
+constexpr int kLastMatchStart = 12;  // no match begins in this many last bytes
 
 inline uint32_t word(const uint8_t* at) {
     uint32_t value;
@@ -21,7 +21,7 @@ inline uint32_t word(const uint8_t* at) {
     return value;
 }
 
-// The rest of a length that did not fit into its half of the token.
+// The rest of a length that does not fit into its half of the token.
 inline uint8_t* put_length(uint8_t* out, int rest) {
     for (; rest >= 255; rest -= 255) *out++ = 255;
     *out++ = uint8_t(rest);
@@ -47,7 +47,7 @@ inline uint8_t* put_sequence(uint8_t* out, const uint8_t* literals, int count, i
 
 inline int LZ4_compressBound(int size) { return size + size / 255 + 16; }
 
-// `room` is what LZ4_compressBound says; returns the bytes written.
+// `room` is the result of LZ4_compressBound; returns the bytes written.
 inline int LZ4_compress_default(const char* source, char* target, int size, int /*room*/) {
     using namespace tq_lz4;
     const auto* in = reinterpret_cast<const uint8_t*>(source);

@@ -1,7 +1,7 @@
-// What Verilator's FST writer takes of zlib, of which a fresh Debian has no headers: nothing is compressed.
+// The part of zlib that Verilator's FST writer uses, without compression: a fresh Debian has no headers of zlib.
 //
-// The writer stores what does not get smaller as it is, which every reader of the format takes. It uses zlib for the
-// sizes and first values of the signals and for the times, which are few bytes next to the changes (LZ4).
+// The writer stores incompressible data as they are, which every reader of the format accepts. It uses zlib for the
+// signals' sizes and initial values and for times, which are few bytes compared with the value changes (LZ4).
 #pragma once
 
 #include <cstdint>
