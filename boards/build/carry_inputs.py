@@ -4,7 +4,7 @@ Each half of a CCU2C has one table of 16 bits. As a LUT4 it says whether the car
 a LUT2, give the carry out otherwise. A and B are inputs of both, C and D of the LUT4 only.
 
 Yosys' adders use A and B, and C for an optional subtraction; D is tied to 1. So a multiplexer or a mask in front of an
-adder costs one LUT per bit that the carry cell has room for.
+adder costs one LUT per bit, although the carry cell has room for it.
 
 If C or D is tied to 1, the LUT4 never reads the first four bits of the table, and the LUT2 has them to itself.
 Otherwise they are also the LUT4's outputs for C = D = 0. The LUT2 must then be right for each value of A and B with

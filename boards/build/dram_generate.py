@@ -53,7 +53,7 @@ def writes(sequence: list[tuple[str, int, int, Any, int]], registers: dict[str, 
            done: bool) -> list[tuple[int, int, int]]:
     """Return the register writes of LiteDRAM's `sequence`: address, value, cycles to wait.
 
-    `done` adds the write that reports the DRAM as ready; a DDR3 still has to be levelled.
+    `done` adds the writes that give the DRAM to the controller; a DDR3 has to be levelled first.
     """
     address = {name: register["addr"] for name, register in registers.items()}
     found: list[tuple[int, int, int]] = []
