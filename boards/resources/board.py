@@ -14,8 +14,8 @@ __all__ = ["BOARD_UNIT", "LIMITED", "board_resources", "recorded_memories", "sho
 BOARD_UNIT = "board"
 #: Resources of which a device has a limited number.
 LIMITED = ("luts", "flip_flops", "multipliers", "block_rams")
-#: LUT sites that a carry cell and a small RAM occupy; LUT counts of a 7 series include them. nextpnr-ecp5 spends extra
-#: cells at the ends of carry chains: five boards of 24,684 to 42,777 LUTs are off by at most 63 LUTs.
+#: LUT sites that a carry cell and a small RAM occupy; LUT counts of a 7 series include them. nextpnr-ecp5 begins
+#: and ends carry chains in extra cells: with these, five boards of 24,684 to 42,777 LUTs are off by at most 63.
 _STAND_IN = {"ecp5": (2.4, 6.5), "gowin": (1, 4)}
 
 

@@ -20,8 +20,7 @@ _COUNTS = {"ecp5": 1.0, "gowin": 1.0, "xc7": 0.5}
 _LUT_DEPTH = {"ecp5": 32, "gowin": 32, "xc7": 64}
 #: Multipliers of 18 x 18, or 25 x 18, for a product of 8 x 8 bits.
 _PRODUCT = {"ecp5": 1, "gowin": 0.5, "xc7": 1}
-#: Multipliers of a vector lane and of an activation lane; the latter has one constant of more than 18 bits, which takes
-#: 2.
+#: Multipliers per vector lane and per activation lane; one product of the latter takes 2: a constant has over 18 bits.
 _LANE_MULTIPLIERS, _ACTIVATION_MULTIPLIERS = 4, 14
 #: Multipliers of 18 x 18, or 25 x 18, for a product of 25 x 8 bits.
 _PACKED_MULTIPLIERS = {"ecp5": 2, "gowin": 1.5, "xc7": 1}

@@ -19,14 +19,13 @@ __all__ = ["added_by_options"]
 _PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
                 "ecp5": {"luts": 29.9, "carries": 26.3},
                 "gowin": {"luts": 25.9, "carries": 50.8}}
-#: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, to be reduced by
-#: the bits of two sums beyond 18; per column (sums to split, weights and bytes that wait); per square of the rows
-#: (negative, since bytes wait half as long). From six grids of 4 x 4 to 18 x 2, elaborated both ways; off by at most 6
-#: %.
+#: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, less the bits of
+#: two sums beyond 18; per column (sums to split, weights and bytes that wait); per square of the rows (negative, since
+#: bytes wait half as long). From six grids of 4 x 4 to 18 x 2, elaborated both ways; the error is at most 6 %.
 _PACKED_GRID, _PACKED_SUM_BITS = (309.4, 52.7, 119.2, -0.828), 18
 #: Cells that the decoder of compressed weights adds to the load unit, by columns, from load units synthesized both
 #: ways. They grow in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): interpolated
-#: between two machines of one step, the nearest machine outside of them. Fewer LUTs at 20 columns: even without a
+#: between two machines of one step; elsewhere the nearest machine counts. Fewer LUTs at 20 columns: even without a
 #: decoder, a load unit for words of 32 bytes takes many more than one for 16.
 _DECODER: dict[str, dict[str, dict[int, float]]] = {
     "xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
