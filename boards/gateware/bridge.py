@@ -40,8 +40,7 @@ class Bridge(wiring.Component):
     ----------
     config : of the accelerator
     identity : the answer to OPEN
-    gap_cycles : time-out: without a byte for this time a frame is dropped, and a memory that does not answer is given
-        up
+    gap_cycles : time-out for the next byte of a frame, which is then dropped, and for an answer of the memory
 
     Members
     -------
