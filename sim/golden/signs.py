@@ -1,7 +1,7 @@
 """Lower bounds of a tensor's numbers, from the operators that compute it: some kernels reject negative inputs.
 
 Codes give the bound if the zero point is the least code. Squares, their sums and the like are never negative, whatever
-the zero point. An example is a CONCATENATION that gives a deviation the zero point of a mean.
+the zero point. This covers a CONCATENATION that gives a deviation the zero point of a mean.
 """
 
 import math

@@ -217,8 +217,7 @@ def _build(verilog: Callable[[], str], folder: Path, trace: str, watch: bool, op
             compiled += " -c " in line
             progress("compiling C++", 0.2 + 0.8 * min(1.0, compiled / parts))
         # The wheel's verilated.mk is unconfigured: without CFG_CXXFLAGS_PCH_I the compiler takes the precompiled header
-        # for an input file. It also refuses folder names with spaces. Here it sees only this folder, and no such name:
-        # all paths are relative to it.
+        # for an input file. It also refuses folder names with spaces, so CURDIR is overridden, and paths are relative.
         run_tool(["make", "-C", "obj", "-f", "all.mk", f"-j{min(4, os.cpu_count() or 1)}", *compiler()[1],
                   "CFG_CXXFLAGS_PCH_I=-include", "VERILATOR_ROOT=../verilator", "CURDIR=.", *_OPTIMIZE], work, count)
         keep_runtime(runtime, work / "obj")
