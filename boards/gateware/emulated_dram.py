@@ -31,8 +31,8 @@ _APART_BITS = 13
 class EmulatedPhy:
     """A PHY, and the range of its random windows.
 
-    A window is `fewest` delays long plus a random number of `more_bits`. It begins at delay `begin` plus a random
-    number of `first_bits`.
+    A window is `fewest` delays long plus a random number of `more_bits` bits. It begins at delay `begin` plus a random
+    number of `first_bits` bits.
     """
 
     shape: PhyShape

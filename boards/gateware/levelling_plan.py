@@ -26,7 +26,7 @@ _HARDWARE_CONTROL = 0xF
 
 @dataclass(frozen=True)
 class PhyShape:
-    """A PHY of LiteDRAM: phases of its clock, 32-bit words per phase, bytes, delays, bitslips, phases of commands."""
+    """A PHY of LiteDRAM: phases of its clock, 32-bit words per phase, bytes, delays, bitslips, command phases."""
 
     phases: int
     words: int
