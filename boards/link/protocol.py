@@ -1,37 +1,41 @@
 """The link protocol: how a host reads and writes a board's registers and memory over a line of bytes.
 
-The host asks, the board answers; one request is under way at a time. Both are frames:
+The host sends requests and the board answers each one; only one request is pending at a time. Both are frames:
 
     request    54 51  command  sequence  session (2)  size (2)  address (4)  data  CRC (4)
     answer     54 41  status   sequence  session (2)  size (2)  data  CRC (4)
 
-Numbers are little-endian. `size` counts bytes to write or to read, at most 256. In a request, data follow only if bit 0
-of the command is set; in an answer, `size` counts the data that follow. The CRC is CRC-32 (that of zlib and Ethernet)
-of everything between the two sync bytes and itself.
+Numbers are little-endian. `size` is the number of bytes to write or to read, at most 256. A request has data only if
+bit 0 of the command is set. The `size` of an answer is that of its data. The CRC is CRC-32 (that of zlib and Ethernet)
+over everything between the sync bytes and the CRC.
 
-Finding frames: a receiver looks for the sync bytes, then takes as many bytes as header and size say. A board that
-misses a byte for 50 ms in the middle of a frame looks for sync bytes again, as it does after each frame. A size above
-256 ends the frame at once, without an answer. A frame with a wrong CRC is answered BAD_FRAME and not executed, so that
-the host need not wait. The board does not listen while it executes and answers.
+**Framing.** A receiver waits for the sync bytes, then takes as many bytes as header and size say. After each frame it
+waits for sync bytes again. The board also does so
 
-Sessions: OPEN carries a session number of the host's choice, not 0, and the board keeps it; a board after reset has
-session 0. A request of another session is answered NO_SESSION and not executed: the host learns that the board was
-reset, and that it must load everything again.
+- when the next byte of a frame is missing for 50 ms,
+- when the size is above 256; there is no answer then.
 
-Sequence numbers: the host counts up by one, modulo 256, from request to request, and sends a request that was not
-answered again with the number it had. If the request before was a write of the same number, the board does not execute
-it again, but gives the status that it gave then; so a start is never executed twice. Reads have no effects and are
-executed again. A read, or a write of memory, that fails may instead be tried again in parts, under new numbers, since
-it does not matter how often it is done. The host ignores answers of another session or sequence number.
+The board answers a frame with a wrong CRC with BAD_FRAME and does not execute it, so the host does not have to wait.
+While the board executes and answers a request, it ignores incoming bytes.
 
-Time-outs: the host waits for an answer about twice as long as answers took lately, and longer after each failure; it
-gives up when there was no valid answer for ten seconds. The board gives a memory that does not respond 50 ms, then
-answers BUS_TIMEOUT. Blocks of data halve, down to 16 bytes, when requests fail, and grow again when they succeed.
+**Sessions.** The host chooses a session number other than 0 and sends it with OPEN; the board keeps it. After a reset
+the board has session 0. It answers a request of another session with NO_SESSION and does not execute it. So the host
+learns that the board was reset and that everything must be loaded again.
 
-Strength of the CRC: up to four flipped bits in a frame, and any burst of up to 32, are always detected, unless they
-hit `command` or `size` of a request or `size` of an answer and so move the end of the frame. This damage, and bytes
-dropped or inserted, pass with a probability of 2^-32 per damaged frame: at 115,200 baud, with nothing but the shortest
-frames and each of them damaged, once in two months.
+**Sequence numbers.** The host increments the number, modulo 256, from request to request. It repeats an unanswered
+request under the same number. If the previous request was a write of the same number, the board does not execute it
+again, but repeats its status; so a start is never executed twice. Reads have no effects and are executed again. A
+failed read or memory write may also be retried in parts, under new numbers, because repeating it does no harm. The host
+ignores answers of another session or sequence number.
+
+**Time-outs.** The host waits for an answer about twice as long as recent answers took, and longer after each failure.
+It gives up after ten seconds without a valid answer. The board waits 50 ms for the memory, then answers BUS_TIMEOUT.
+Blocks of data halve when requests fail, down to 16 bytes, and grow again when requests succeed.
+
+**Undetected errors.** The CRC always detects up to four flipped bits in a frame, and any burst of up to 32, unless
+they hit `command` or `size` of a request or `size` of an answer and so move the end of the frame. This damage, and
+dropped or inserted bytes, go undetected with a probability of 2^-32 per damaged frame: at 115,200 baud, with only the
+shortest frames and each of them damaged, once in two months.
 """
 
 import struct
@@ -48,9 +52,9 @@ __all__ = ["ANSWER_SYNC", "CRC_BYTES", "DRAM_LANES", "DRAM_REGISTERS", "GAP_SECO
 #: Raised whenever a frame, a command or a status changes its meaning.
 VERSION = 1
 REQUEST_SYNC, ANSWER_SYNC = b"\x54\x51", b"\x54\x41"
-#: Most data of a frame.
+#: Maximum number of data bytes in a frame.
 MOST_BYTES = 256
-#: A board forgets a frame in whose middle nothing came, and a memory that does not respond, after this time.
+#: A board drops an incomplete frame, and gives up on a memory that does not respond, after this time.
 GAP_SECONDS = 0.05
 CRC_BYTES = 4
 
@@ -59,9 +63,9 @@ _ANSWER = struct.Struct("<BBHH")
 
 
 class Command(IntEnum):
-    """First byte of a request. Bit 0: data follow."""
+    """First byte of a request. Bit 0 is set if data follow."""
 
-    #: take the request's session; the answer's data are the identity, `size` its 24 bytes, `address` 0
+    #: begin the request's session; the answer's data are the identity; `size` is 24, `address` 0
     OPEN = 0x10
     #: read registers of docs/reference/isa.md; address and size are multiples of 4
     READ_REGISTERS = 0x20
@@ -74,11 +78,11 @@ class Command(IntEnum):
 
 
 class Result(IntEnum):
-    """First byte of an answer. Data follow only OK."""
+    """First byte of an answer. Only an answer with OK has data."""
 
     #: done
     OK = 0
-    #: the CRC is wrong; sequence and session are those that came
+    #: the CRC is wrong; sequence and session are as received
     BAD_FRAME = 1
     #: the request's session is not the board's
     NO_SESSION = 2
@@ -86,7 +90,7 @@ class Result(IntEnum):
     BAD_COMMAND = 3
     #: `size` is 0, above 256, or not what the command asks for
     BAD_SIZE = 4
-    #: the address is not a multiple of 4, or a byte lies outside of registers or memory
+    #: the address is not a multiple of 4, or a byte is outside of registers or memory
     BAD_ADDRESS = 5
     #: the memory answered with an error
     BUS_ERROR = 6
@@ -101,13 +105,13 @@ class DramState(IntEnum):
     NONE = 0
     #: settings are being tried; the memory does not answer yet
     UNDER_WAY = 1
-    #: settings were found and work
+    #: working settings were found
     READY = 2
-    #: some byte has none; the memory never answers
+    #: no setting works for some byte; the memory never answers
     FAILED = 3
 
 
-#: Bytes of a DRAM's width that have a register each.
+#: Bytes of the DRAM's data bus that have a register each.
 DRAM_LANES = 2
 #: Read by READ_REGISTERS, above those of the accelerator.
 DRAM_REGISTERS: tuple[ControlRegister, ...] = (
@@ -119,7 +123,7 @@ DRAM_REGISTERS: tuple[ControlRegister, ...] = (
 
 @dataclass(frozen=True)
 class Request:
-    """What a host asks; `data` has `size` bytes if bit 0 of the command is set, else none."""
+    """A request of the host; `data` has `size` bytes if bit 0 of the command is set, else none."""
 
     command: int
     sequence: int
@@ -136,7 +140,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a board says."""
+    """An answer of the board."""
 
     status: int
     sequence: int
@@ -149,7 +153,7 @@ class Answer:
 
 
 def words_of(data: bytes) -> list[int]:
-    """Return the words that bytes hold, low byte first."""
+    """Return the little-endian words in bytes."""
     return list(struct.unpack(f"<{len(data) // 4}I", data))
 
 
@@ -171,7 +175,7 @@ IDENTITY: tuple[ControlRegister, ...] = tuple(
 
 @dataclass(frozen=True)
 class Identity:
-    """Who the board is; see IDENTITY. ValueError if the memory breaks its rules, or there is no clock."""
+    """What the board is; see IDENTITY. ValueError if the memory breaks its rules, or there is no clock."""
 
     version: int
     fingerprint: int
@@ -195,7 +199,7 @@ class Identity:
 
     @staticmethod
     def from_bytes(data: bytes) -> "Identity":
-        """Read them; ValueError for a wrong length or impossible values."""
+        """Parse the words of IDENTITY; ValueError for a wrong length or impossible values."""
         if len(data) != 4 * len(IDENTITY):
             raise ValueError(f"an identity has {4 * len(IDENTITY)} bytes, not {len(data)}")
         return Identity(*struct.unpack(f"<{len(IDENTITY)}I", data))
