@@ -1,6 +1,6 @@
-"""What the commands of a compiled file must be, beyond keeping to the layout: rules of each operation, and of all.
+"""Rules for the commands of a compiled file, beyond their layout: rules of each operation, and of all together.
 
-They are looked at when a file is written or read. What the machine itself refuses is in isa/legality.py.
+They are checked when a file is written or read. isa/legality.py has the rules that the machine itself checks.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,19 +16,19 @@ from tq_hw.isa.work import array_steps, operation_cycles, stored_bytes
 __all__ = ["COMMAND_RULES", "CYCLES_PER_ESTIMATE", "FREE_CYCLES", "MOST_CYCLES", "MOST_OPERATION_CYCLES", "MOST_WORDS",
            "check_commands"]
 
-#: Words that have an address of their own.
+#: Number of scratchpad word addresses.
 MOST_WORDS = 1 << 16
-#: Cycles of one operation; the largest of a compiled network takes a hundredth of it.
+#: Most cycles of one operation; the largest of a compiled network takes a hundredth of it.
 MOST_OPERATION_CYCLES = 1 << 24
-#: Cycles of a program: what the hardware's counter holds.
+#: Most cycles of a program: the range of the hardware's counter.
 MOST_CYCLES = 1 << 32
-#: Cycles of a program: at most the first for each cycle that its layers say, and the second once. Units that work one
-#: after the other, and the rounding up of `operation_cycles`, come to 13 at most for a compiled network.
+#: Most cycles of a program: the first for each cycle that its layers give, plus the second. Adding the units' cycles,
+#: and rounding up in `operation_cycles`, make a factor of at most 13 for a compiled network.
 CYCLES_PER_ESTIMATE, FREE_CYCLES = 64, 1 << 20
 
 
 def _rule_region(program: Program, operation: Operation) -> None:
-    """A load reads, and a store writes, bytes of a region that exists; no store writes the image."""
+    """A load reads, and a store writes, bytes of an existing region; no store writes the image."""
     fields, unit = operation.fields, operation.unit
     if unit not in (Unit.LOAD, Unit.STORE):
         return
@@ -48,7 +48,7 @@ def _rule_region(program: Program, operation: Operation) -> None:
 
 
 def _rule_words(program: Program, operation: Operation) -> None:
-    """A run of a move has at most 65,536 words, other operations as many slots in all blocks, and weight words."""
+    """A load's or store's run has at most 65,536 words; slots in all blocks, and weight words, are at most as many."""
     fields = operation.fields
     if operation.unit in (Unit.LOAD, Unit.STORE):
         counts = {"words in a run": fields["count0"] * fields["count1"]}
@@ -61,7 +61,7 @@ def _rule_words(program: Program, operation: Operation) -> None:
 
 
 def _rule_depthwise(program: Program, operation: Operation) -> None:
-    """A depthwise tile is `tile_rows` rows; all columns that a row's taps need pass the array within its period."""
+    """A depthwise tile is `tile_rows` rows; all columns that the taps of a row need pass the array within `period`."""
     if operation.unit is Unit.ARRAY:
         broken = broken_depthwise(operation.fields)
         require(not broken, f"{broken}: what it computes is undefined")
@@ -84,11 +84,15 @@ COMMAND_RULES: Sequence[Callable[[Program, Operation], None]] = (
 def check_commands(program: Program) -> None:
     """Raise ProgramError for the first rule of the commands that a program breaks.
 
-    The stream keeps to the layout and ends with END. Each operation keeps COMMAND_RULES and takes at most 16,777,216
-    cycles when it waits for nothing. Tiles of the vector unit have as many slots as the accumulator buffers that they
-    take, and open buffers go on with as many as they have. The RUNs of the layers exist. All operations one after the
-    other take at most 64 times the cycles that the layers say, and 1,048,576, and never more than 2^32, where the
-    hardware's counter ends.
+    The stream has a valid layout and ends with END. The RUNs that the layers name exist. Each operation satisfies
+    COMMAND_RULES.
+
+    A tile of the vector unit has as many slots as the accumulator buffer that it reads. An array operation that
+    continues in open buffers has as many slots as the operation that left them open.
+
+    An operation that does not have to wait takes at most 16,777,216 cycles. All operations, one after the other, take
+    at most 64 times the cycles that the layers give plus 1,048,576, and never more than 2^32, the range of the
+    hardware's counter.
     """
     said = sum(layer.estimated_cycles for layer in program.layers)
     limit = min(CYCLES_PER_ESTIMATE * said + FREE_CYCLES, MOST_CYCLES)

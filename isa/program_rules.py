@@ -1,8 +1,7 @@
-"""What the records of a compiled program must be, whoever made it: a rule a function, whose first line is the rule.
+"""Rules for the records of a compiled program, whoever made it: one function each, whose docstring is the rule.
 
-They are looked at when a `Program` is made; its commands have rules of their own (command_rules.py). Together they let
-no program pass that makes an engine work without end or take memory without bound. docs/reference/compiled-file.md
-lists them.
+They are checked when a `Program` is made; command_rules.py has the rules for its commands. Together they refuse every
+program that would make an engine run forever or take unlimited memory. docs/reference/compiled-file.md lists them.
 """
 
 import math
@@ -20,7 +19,7 @@ DTYPES = {"int8": 1, "uint8": 1, "int16": 2, "int32": 4, "int64": 8, "float32": 
 EDGES = ("none", "quantize", "dequantize")
 #: Element types of a port that has an edge.
 _EDGE_DTYPES = ("int8", "uint8", "int16")
-#: What computes a layer, and what limits it.
+#: The unit that computes a layer, and what limits the layer.
 LAYER_UNITS = ("load", "array", "vector", "store", "none", "host")
 BOUNDS = ("", "compute", "weights", "activations", "vector")
 #: Whose arithmetic a program computes: those of `model.graph`, which this package cannot import.
@@ -49,12 +48,12 @@ def require(holds: bool, message: str) -> None:
 
 
 def quoted(text: str) -> str:
-    """Return a name as messages show it: in quotes, on one line, and not without end."""
+    """Return a name as messages show it: in quotes, on one line, shortened if long."""
     return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")
 
 
 def _rule_commands(program: Record) -> None:
-    """The commands start at a multiple of 16, have whole words, at least one, and lie in the image."""
+    """The commands are one or more whole words, start at a multiple of 16, and are in the image."""
     require(program.command_offset % 16 == 0 and program.command_bytes % 4 == 0,
             f"commands must start at a multiple of 16 and have whole words, not offset {program.command_offset}, "
             f"{program.command_bytes} bytes")
@@ -65,7 +64,7 @@ def _rule_commands(program: Record) -> None:
 
 
 def _rule_memory(program: Record) -> None:
-    """Image, arena and state have at most 268,435,456 bytes together, which is the largest memory of a board."""
+    """Image, arena and state have at most 268,435,456 bytes together, the size of the largest memory of a board."""
     sizes = (len(program.image), program.arena_bytes, len(program.state))
     require(min(sizes) >= 0 and sum(sizes) <= MOST_MEMORY_BYTES,
             f"image, arena and state must have at most {MOST_MEMORY_BYTES:,} bytes together, not {sizes[0]:,}, "
@@ -85,7 +84,7 @@ def _rule_profile(program: Record) -> None:
 
 
 def _rule_ports(program: Record) -> None:
-    """There are at most 1,024 inputs and outputs, and all inputs, and all outputs, have at most 33,554,432 bytes."""
+    """Inputs and outputs are at most 1,024; all inputs together, and all outputs, have at most 33,554,432 bytes."""
     count = len(program.inputs) + len(program.outputs)
     require(count <= MOST_PORTS, f"there may be {MOST_PORTS:,} inputs and outputs, not {count:,}")
     for what, ports in (("inputs", program.inputs), ("outputs", program.outputs)):
@@ -136,7 +135,7 @@ def _rule_edges(program: Record) -> None:
 
 
 def _rule_inputs(program: Record) -> None:
-    """Inputs lie in arena or state, and no two of them overlap, unless they are one tensor."""
+    """Inputs are in the arena or the state; two of them overlap only if they are one tensor."""
     placed = sorted({(port.region, port.region_offset_bytes, port.size_bytes): port for port in program.inputs
                      if port.size_bytes}.items(), key=lambda item: item[0])
     for (region, _, _), port in placed:
@@ -147,7 +146,7 @@ def _rule_inputs(program: Record) -> None:
 
 
 def _rule_layers(program: Record) -> None:
-    """Layers have an index of their own; it, macs, cycles and bytes are 0 to 2^63-1; the operator is printable text."""
+    """A layer's index is unique; index, macs, cycles and bytes are 0 to 2^63-1; the operator is printable text."""
     seen: set[int] = set()
     for layer in program.layers:
         where = f"layer {layer.index}"
@@ -164,7 +163,7 @@ def _rule_layers(program: Record) -> None:
 
 
 def _rule_runs(program: Record) -> None:
-    """A layer's ranges of RUNs name units that exist, and no RUN belongs to two layers."""
+    """The ranges of RUNs of a layer name existing units, and no RUN belongs to two layers."""
     for unit, ranges in run_ranges(program.layers).items():
         for (a, b, one), (c, _, other) in zip(ranges, ranges[1:], strict=False):
             require(c > b, f"RUNs {a}..{b} of the {unit} unit belong to layers {one} and {other} both")
@@ -183,7 +182,7 @@ def run_ranges(layers: Iterable[Layer]) -> dict[str, list[tuple[int, int, int]]]
     return {unit: sorted(ranges) for unit, ranges in out.items()}
 
 
-#: Rules of the records, in the order in which they are looked at.
+#: Rules of the records, in the order in which they are checked.
 PROGRAM_RULES: Sequence[Callable[[Record], None]] = (
     _rule_name, _rule_profile, _rule_memory, _rule_commands, _rule_ports, _rule_edges, _rule_inputs, _rule_layers,
     _rule_runs)
