@@ -88,12 +88,13 @@ def _soc_board(soc: bool, target: Target, others: Mapping[str, object]) -> Board
 
 
 def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSet], found: list[Inference],
-                  engine: str, arithmetic: Arithmetic, stacked: bool, outputs_file: str | None, json_file: str | None,
-                  wide: bool) -> None:
+                  engine: str, clock_hz: int, arithmetic: Arithmetic, stacked: bool, outputs_file: str | None,
+                  json_file: str | None, wide: bool) -> None:
     """Hold what was made of a whole model against that, and write what was asked for."""
     exact, difference = check_whole(mixed, shapes, inputs, found)
     report = mixed_sim_report(mixed.path, mixed.config, mixed.model, mixed.programs, engine, found, exact) | {
-        name: choice if engine == "rtl" else None for name, choice in arithmetic._asdict().items()}
+        name: choice if engine == "rtl" else None for name, choice in arithmetic._asdict().items()} | {
+        "clock_hz": clock_hz}
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
     if "-" not in (json_file, outputs_file):
@@ -157,7 +158,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         inputs, stacked = mixed.input_sets(inputs_file, sets, seed)
         mixed_engine = MixedEngine(mixed.model, engine, memory, waves, arithmetic)
         found = infer_all(mixed_engine, inputs, f"{engine} {Path(path).stem}")
-        _finish_mixed(mixed, shapes, inputs, found, engine, arithmetic, stacked, outputs_file, json_file, wide)
+        _finish_mixed(mixed, shapes, inputs, found, engine, target.clock_hz, arithmetic, stacked, outputs_file,
+                      json_file, wide)
         return
     with explained(path, shapes, profile):
         subject = (open_for_board(path, board.config, memory, profile, shapes) if board is not None else

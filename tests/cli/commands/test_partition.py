@@ -118,6 +118,12 @@ def test_sim_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
     assert 0 < sum(row["cycles"] or 0 for row in report["layers"]) <= report["cycles"]
 
 
+def test_times_are_at_the_clock_of_the_board(tq: Tq, tmp_path: Path) -> None:
+    (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
+    result = tq("sim", "--partition", "m.tflite", "--board", "icesugar_pro", "--engine", "executor", "--json", "-")
+    assert (result.code, json.loads(result.out)["clock_hz"]) == (0, 37_500_000), result.err
+
+
 def test_report(tq: Tq, tmp_path: Path) -> None:
     pytest.importorskip("bokeh")
     (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
