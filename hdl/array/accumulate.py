@@ -16,27 +16,27 @@ from tq_hw.isa.config import Config
 __all__ = ["Accumulators", "SlotTag"]
 
 #: What happens to the sums of a slot.
-#: keep: the sums count (else they are dropped); start: first slot of a step, word 0, always kept;
-#: overwrite: the first addend of its accumulators; take: with start, go on to the next buffer;
-#: full: with keep, the buffer is complete afterwards; operation_end: with or without a slot, all is written.
+#: keep: add the sums (otherwise drop them); start: first slot of a step, goes to word 0, always kept;
+#: overwrite: store the sums instead of adding them; take: with start, go to the next buffer;
+#: full: with keep, the buffer is then complete; operation_end: with or without a slot, the operation's last tag.
 SlotTag = data.StructLayout({
     "keep": 1, "start": 1, "overwrite": 1, "take": 1, "full": 1, "operation_end": 1})
 
 
 class Accumulators(wiring.Component):
-    """acc_buffers buffers of acc_words words of cols int32 in two block memories (even and odd buffers).
+    """`acc_buffers` buffers of `acc_words` words of `cols` int32, in two block memories (even and odd buffers).
 
-    A slot kept adds its sums to the word after the last one. One word a cycle; two additions to one word must
-    be REWRITE_CYCLES apart, as the sequencer's steps are. Buffers go round: filled in order, read in order.
-    The array's read of a memory goes before the vector unit's; overwriting needs no read.
+    A kept slot adds its sums to the word after the previous kept slot's, one word per cycle. Two additions to one
+    word must be at least REWRITE_CYCLES apart; the sequencer's steps are. Buffers are filled and read in ring order.
+    In each memory the array's read has priority over the vector unit's. Overwriting does not read.
 
     Members
     -------
     tag : In(SlotTag), TAG_LEAD_CYCLES before psum
     psum : In(cols sums), signed
     acc : the vector unit's port
-    free : Out(1), a buffer is free; take : In(1), strobe while free: it is not any more
-    done : Out(1), strobe: a tag with operation_end came through, everything before it is written
+    free : Out(1), a buffer is free; take : In(1), strobe, only while `free`: take that buffer
+    done : Out(1), strobe: a tag with operation_end came through, and all sums before it are written
     """
 
     tag: Any
@@ -64,7 +64,7 @@ class Accumulators(wiring.Component):
 
         read_buffer, filled = self._count_buffers(m)
 
-        # Stage 1: where the slot goes.
+        # Stage 1: address of the slot.
         buffer = Signal(buffer_bits, init=config.acc_buffers - 1)
         word = Signal(range(config.acc_words))
         tag = delayed(m, self.tag, 1, "tag", control=True)
@@ -73,12 +73,12 @@ class Accumulators(wiring.Component):
             with m.If(self.tag.start & self.tag.take):
                 m.d.sync += buffer.eq(buffer + 1)
         address = Cat(word, buffer[1:])
-        # Which memory the array reads: registers, for the vector unit waits for it.
+        # The memory that the array reads, in registers: the vector unit's grant depends on it.
         fetch = Signal(2)
         next_odd = buffer[0] ^ (self.tag.start & self.tag.take)
         m.d.sync += fetch.eq((self.tag.keep & ~self.tag.overwrite) << next_odd)
 
-        # Stages 2 to 5: the flags travel along.
+        # Stages 2 to 5: delay the flags.
         keep5 = delayed(m, tag.keep, 4, "keep", control=True)
         overwrite3 = delayed(m, tag.overwrite, 2, "overwrite")
         odd3 = delayed(m, buffer[0], 2, "odd")
@@ -88,7 +88,7 @@ class Accumulators(wiring.Component):
             filled.eq(delayed(m, tag.keep & tag.full, 4, "filled", control=True)),
             self.done.eq(delayed(m, tag.operation_end, 4, "operation_end", control=True)),
         ]
-        # With `dsp_preadders` a register for each memory: the one that is not read is 0, and the adder takes both.
+        # With `dsp_preadders` each memory has an addend register; the one not read is 0, and the two are ORed.
         addends: list[Any] = [Signal(word_shape, name=f"addend{number}" if config.dsp_preadders else "addend",
                                      reset_less=True) for number in range(1 + config.dsp_preadders)]
         total: Any = Signal(word_shape, reset_less=True)
@@ -105,7 +105,7 @@ class Accumulators(wiring.Component):
             m.submodules[f"memory{odd}"] = memory
             write = memory.write_port()
             mine = fetch[odd]
-            # The memory's own output is late; it goes straight into a register.
+            # The memory's output is late in its cycle, so it goes directly into a register.
             output = block_read(m, memory, mine | (self.acc.en & (vector_odd == odd)),
                                 Mux(mine, address, Cat(self.acc.word, read_buffer[1:])), f"memory{odd}")
             outputs.append(delayed(m, output, 1, f"output{odd}"))
@@ -128,13 +128,13 @@ class Accumulators(wiring.Component):
         return m
 
     def _count_buffers(self, m: Module) -> tuple[Signal, Signal]:
-        """Count buffers that are free and complete; return which is read next, and what is to strobe for a full one."""
+        """Count free and complete buffers; return the number of the buffer read next, and the strobe for a full one."""
         config, buffer_bits = self._config, ceil_log2(self._config.acc_buffers)
         free = Signal(range(config.acc_buffers + 1), init=config.acc_buffers)
         complete = Signal(range(config.acc_buffers + 1))
         read_buffer = Signal(buffer_bits)
         filled = Signal()
-        # Both `release` and `take` come late in their cycles, and are counted in the next ones.
+        # `release` and `take` are late in their cycles, so they are counted one cycle later.
         released = delayed(m, self.acc.release, 1, "released", control=True)
         taken = delayed(m, self.take, 1, "taken", control=True)
         kept = Signal.like(complete)
@@ -149,7 +149,7 @@ class Accumulators(wiring.Component):
 
     @staticmethod
     def _keep(m: Module, addend: Any, word: Value, none: Value) -> None:
-        """Take a word, or 0 in place of it."""
+        """Load the addend with a word, or with 0."""
         m.d.sync += addend.as_value().eq(word)
         with m.If(none):
             m.d.sync += addend.as_value().eq(0)

@@ -1,4 +1,4 @@
-"""What the slot counter counts: its registers, and how a counter says that it is at its end."""
+"""The registers of the slot counter, and how their signs show the end of a count."""
 
 from typing import Any
 
@@ -11,33 +11,33 @@ from tq_hw.isa.config import Config
 
 __all__ = ["Counters", "last", "some_left"]
 
-#: address: of the slot, without the step's offsets; next_row: of the next output row's first slot;
-#: row, col: input row and column of the slot, without the step's; cols: output columns left.
+#: address: of the slot, without the step's offsets; next_row: address of the next output row's first slot;
+#: row, col: the slot's input row and column, without the step's offsets; cols: output columns left.
 _Position = data.StructLayout({"address": 16, "next_row": 16, "row": ROW, "col": COLUMN, "cols": COUNT})
 
 
 def last(counter: Any) -> Value:
-    """Whether a counter is at its last (-1) or past it (-2): it counts down to below 0, and its sign says so."""
+    """Whether a counter is at its last value (-1) or past it (-2), by its sign."""
     sign: Value = counter[-1]
     return sign
 
 
 def some_left(counter: Any) -> Value:
-    """Whether a counter that goes one further than its last (-1), to none left (-2), is not there."""
+    """Whether a counter whose last value is -1 has not yet gone to -2, none left."""
     left: Value = ~counter[-1] | counter[0]
     return left
 
 
 class Counters:
-    """Registers and decisions of stage 0. `slots` and `cols` go one further than their last in depthwise mode.
+    """Registers and decisions of stage 0. `slots` and `cols` count one further, to -2, in depthwise mode.
 
-    step, constants : that stream, and of its operation; position : of this slot; advanced : of the next one of the
-    step; begun : of the tile's first slot
-    slots, period, stride, lead, tail : less 1: slots of the step, of the row; until the next one that counts; until
-    reading begins; until the last row is read
-    live, fresh, took : slots go on; this is a step's first slot; it takes a buffer
-    keep, row_end, ending : this slot counts; it is its row's last, its step's last
-    leads, tails : it is read where it is counted; a row that has ended is read on
+    step, constants : the current step, and the constants of its operation
+    position, advanced, begun : of this slot; of the step's next slot; of the tile's first slot
+    slots, period : slots left of the step and of the row, less 1
+    stride, lead, tail : slots until the next kept one, until reading begins, until the last row is read, less 1
+    live, fresh, took : slots are being counted; this is a step's first slot; it takes a buffer
+    keep, row_end, ending : this slot is kept; it is the last of its row, of its step
+    leads, tails : the slot's own column is read; the rest of a row that has ended is read
     """
 
     def __init__(self, config: Config) -> None:

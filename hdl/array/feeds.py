@@ -1,4 +1,4 @@
-"""From scratchpad words to the buses of the array."""
+"""Data path from scratchpad words to the inputs of the array."""
 
 from typing import Any
 
@@ -16,11 +16,11 @@ __all__ = ["Feeds"]
 
 
 class Feeds(wiring.Component):
-    """Rotates the three words of a slot, spreads them over the rows and puts the zero point elsewhere.
+    """Rotate the three words of a slot and distribute their bytes to the rows; padding becomes the zero point.
 
-    GEMM and folded: row r takes byte r of the first rotated word whose lane_end is above r. Depthwise: the
-    first `cols` bytes of rotated word g are the column bytes of group g, and `sel` tells the rows
-    whose tap lies in the image; row bytes are the zero point.
+    GEMM and folded: row r takes byte r of the first rotated word whose `lane_end` is above r. Depthwise: the
+    first `cols` bytes of rotated word g are the column bytes of group g, `sel` selects the rows whose tap lies
+    in the image, and the row bytes are the zero point.
 
     Members
     -------

@@ -1,7 +1,7 @@
-"""The multipliers: a grid of weight-stationary cells without horizontal movement.
+"""The multipliers: a grid of weight-stationary cells without horizontal data flow.
 
-Each cell holds three registers in a row (activation, product, partial sum), which is the register set of one
-DSP48E1, so that a cell costs one DSP block and no fabric on 7-series parts.
+A cell has three registers in sequence: activation, product, partial sum. A DSP48E1 has the same registers, so on
+7-series parts a cell maps to one DSP block and needs no fabric.
 """
 
 from collections.abc import Callable
@@ -23,25 +23,25 @@ __all__ = ["MacArray"]
 class MacArray(wiring.Component):
     """rows x cols cells: `activation <= sel ? x : a; product <= activation * weight; sum <= above + product`.
 
-    The byte `a[r]` goes to all cells of row r, the byte `x[g * cols + c]` to the three cells of column c in
-    rows 3g..3g+2. All inputs of one slot come in one cycle; the delays that make a slot go down one row a
-    cycle are inside. A slot taken in cycle t is on `psum` in cycle t + array_latency_cycles. With `sel` set,
-    row 3g + k of slot p therefore takes the byte that stood on `x` of group g at slot p + k: each column
-    of a group is a three tap filter over the stream `x`.
+    The byte `a[r]` goes to all cells of row r. The byte `x[g * cols + c]` goes to the three cells of column c in
+    rows 3g..3g+2. All inputs of a slot arrive in one cycle; internal delays move the slot down one row per cycle.
+    The sums of a slot taken in cycle t are on `psum` in cycle t + array_latency_cycles. With `sel` set, row 3g + k
+    of slot p therefore takes the byte of group g that was on `x` in slot p + k: each column of a group is a
+    three-tap filter over the stream `x`.
 
-    With `dsp_packing`, packed_grid.py has the contents. Slots are taken in twos then, from one with `swap` on: the next
-    one with `swap` comes an even number of cycles after it, or later than the two of the last slot.
+    With `dsp_packing` the contents are those of packed_grid.py, which takes slots in pairs. A slot with `swap` begins a
+    pair, so the next `swap` comes an even number of cycles later, or after the last pair is complete.
 
     Members
     -------
     a : In(rows bytes), row bytes, signed
     x : In(groups * cols bytes), column bytes of the depthwise groups, signed
     sel : In(rows), rows that take `x`; rows beyond the groups ignore it
-    swap : In(1), this slot is the first with the weights written last. Row r changes when the slot
-        reaches it, and its shadow weights become 0 unless they are written in that very cycle
+    swap : In(1), this slot is the first that uses the weights written last. Row r changes when the slot
+        reaches it, and its shadow weights become 0 unless they are written in that same cycle
     weight : In(cols bytes), weights of the rows in `weight_row`, signed
-    weight_row : In(rows), shadow rows written in this cycle. Row r must not be written before row r of the
-        previous step has changed (cycle of its `swap` + r), nor after its own
+    weight_row : In(rows), shadow rows written in this cycle. Row r must be written after row r of the
+        previous step has changed (cycle of that `swap` + r), and not after its own change
     psum : Out(cols sums), signed
     """
 
@@ -82,8 +82,8 @@ class MacArray(wiring.Component):
             if tap == 0 and group < config.groups:
                 x = [delayed(m, self.x[group * config.cols + c], 3 * group, f"x{group}_{c}")
                      for c in range(config.cols)]
-            # Write enable and clear are made per row, so that each weight bit is a flip-flop with enable
-            # and synchronous reset and no LUT.
+            # Write enable and clear are per row, so that a weight bit is one flip-flop with enable and synchronous
+            # reset, without a LUT.
             write = self.weight_row[r]
             clear = Signal(name=f"clear{r}")
             m.d.comb += clear.eq(swap & ~write)
@@ -114,10 +114,10 @@ class MacArray(wiring.Component):
         return m
 
     def _activations(self, m: Module, row: int, a: Value, sel: Value, x: list[Any] | None) -> Callable[[int], Value]:
-        """Return what makes the activation of a row's cell, by its column: a cycle after its bytes.
+        """Return a function from a column to the activation of the row's cell, one cycle after its bytes.
 
-        With `dsp_preadders` it is a sum of two bytes of which one is 0, so that no LUT chooses: a register has a
-        reset, and a DSP48E1 registers for both operands of its adder.
+        With `dsp_preadders` the activation is the sum of two bytes, one of which is 0, so that no LUT selects: the
+        registers have resets, and a DSP48E1 has a register for each operand of its pre-adder.
         """
         def register(name: str, value: Value) -> Signal:
             kept = Signal(signed(8), name=name, reset_less=True)

@@ -1,4 +1,4 @@
-"""The loops of the step sequencer: their counters, how they begin, advance and end."""
+"""The loop counters of the step sequencer: how they begin, advance and end."""
 
 from typing import Any
 
@@ -13,21 +13,21 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["Loops"]
 
-#: Start of a kernel row of the step, and what is left: kernel rows below it, less 1.
+#: Offset and row of the step's kernel row, and the kernel rows left after it, less 1.
 _KernelRow = data.StructLayout({"offset": 16, "row": 16, "left": signed(10)})
 
 
 class Loops:
     """Counters over (output block, tile), then (kernel row, kernel column, channel block, slice).
 
-    What is `left` counts down to below 0, so that its sign says which one is the last.
+    Counters named `left` count down to below 0, so that their sign marks the last round.
 
-    op, gemm, folded, depthwise : the operation and its mode; place : of the tile's first slot against the last tile's
+    op, gemm, folded, depthwise : the operation and its mode; place : where the tile starts, a `Place`
     blocks_left, slots_left, slots_after : output blocks; slots from this tile on, and after it (less 1)
-    weight_block, in_block, sub, sub_rotate : of the output block: weights, input, its part of a word
-    first, tile_first, tile_over : no step was made yet, of the operation, of the tile; this tile is the last
-    kernel_row, walk : the kernel row that the step begins with, that the next feed takes
-    inner, column, kernel_col : offsets of the channel block and of the kernel column, and that column
+    weight_block, in_block, sub, sub_rotate : of the output block: weight address, input offset, its part of a word
+    first, tile_first, tile_over : the operation, the tile has no step yet; this tile is the last
+    kernel_row, walk : the kernel row in which the step begins, and the one of the next feed
+    inner, column, kernel_col : offsets of the channel block and of the kernel column; that column's number
     """
 
     def __init__(self, config: Config, step: Any) -> None:
@@ -66,7 +66,7 @@ class Loops:
         self.row_last: Value = self.folded | self.walk.left[-1]
 
     def ends(self, m: Module) -> Signal:
-        """Return whether this step is its tile's last."""
+        """Return whether this step is the last of its tile."""
         tile_last = Signal()
         m.d.comb += [
             self.column_step.eq(Mux(self.depthwise, self.triple_step, self.op.kernel_col_step)),
@@ -93,7 +93,7 @@ class Loops:
         ]
 
     def advance(self, m: Module) -> None:
-        """Go on to the next slice, and where these are over, channel block, kernel column, kernel row."""
+        """Advance the slice; when slices end, the channel block, then the kernel column, then the kernel row."""
         op, gemm, depthwise = self.op, self.gemm, self.depthwise
         m.d.sync += [
             self.first.eq(0), self.tile_first.eq(0), self.place.eq(Place.AGAIN),
@@ -116,7 +116,7 @@ class Loops:
                          self.cols_left.eq(Mux(depthwise, op.kernel_cols - 4, op.kernel_cols - 2))]
 
     def next_tile(self, m: Module) -> Value:
-        """Go on to the next tile or output block, whichever is the inner loop; return whether none is left."""
+        """Advance the tile or the output block, whichever is the inner loop; return whether none is left."""
         op, tile_over, blocks_left = self.op, self.tile_over, self.blocks_left
         m.d.sync += self.tile_first.eq(1)
         next_tile, next_block = Signal(), Signal()
@@ -141,7 +141,7 @@ class Loops:
 
     def _first_block(self) -> list[Any]:
         op, config = self.op, self._config
-        # Shifts and sums: synthesis makes a multiplier of a product with a negative constant.
+        # Shifts and sums, because synthesis spends a multiplier on a product with a negative constant.
         parts = [op.sub_first << bit for bit in range(config.cols.bit_length()) if config.cols >> bit & 1]
         shift = (-Value.cast(sum(parts[1:], parts[0])))[:len(self.sub_rotate)]
         return [self.blocks_left.eq(op.out_blocks - 2), self.weight_block.eq(op.weight_base), self.in_block.eq(0),

@@ -1,8 +1,8 @@
-"""One multiplier for two products that share a weight, and the way back from its sums to theirs.
+"""A cell that computes two products with a shared weight in one multiplier, and the separation of their sums.
 
-The bytes of two slots stand in one operand of 25 bits, `high * 2^16 + low`, which is what a DSP48E1 multiplies by a
-weight in one go. The sum of up to 8 such products is `S1 * 2^16 + S0` with S0 in -130048..131072: two bits more than
-the 16 below S1. Which S1 it is follows from S1 modulo 4, which a few LUTs a cell add up in parallel.
+The bytes of two slots form one 25-bit operand, `high * 2^16 + low`, which a DSP48E1 multiplies by the weight in one
+cycle. The sum of up to 8 such products is `S1 * 2^16 + S0` with S0 in -130048..131072, which needs two bits more than
+the 16 below S1. S1 modulo 4, which a few LUTs per cell add up in parallel, resolves the overlap.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from tq_hw.isa.latency import PACKED_CELL_CYCLES
 
 __all__ = ["HIGH_BITS", "LOW_BITS", "TOTAL_BITS", "PackedCell", "PackedSums"]
 
-#: Place of the high product in the operand and in the sums.
+#: Bit position of the high product in the operand and in the sums.
 LOW_BITS = 16
-#: Of either sum of 8 products of bytes, -130048..131072.
+#: Bits of either sum of 8 products of bytes, -130048..131072.
 HIGH_BITS = 19
 TOTAL_BITS = LOW_BITS + HIGH_BITS
 
@@ -26,22 +26,22 @@ TOTAL_BITS = LOW_BITS + HIGH_BITS
 class PackedCell(wiring.Component):
     """`total <= above + (row operand + column operand) * weight`, PACKED_CELL_CYCLES after the operands.
 
-    Of each half, one of the two operands is 0, but that the row operand has -128 as its low half where the column
-    operand has a low byte: that one comes with its sign bit turned. So the sum of both is a pair of bytes.
+    In each half one of the two operands is 0, with one exception: where the column operand has a low byte, it has
+    that byte + 128, and the row operand has -128 as its low half. The sum of both is a pair of signed bytes.
 
     Parameters
     ----------
-    columns : takes column bytes; else `x_high` and `x_low` are left alone
+    columns : whether the cell takes column bytes; otherwise `x_high` and `x_low` are unused
 
     Members
     -------
     row : In(25), signed, `high * 2^16 + low`
-    row_high : In(2), of its high byte
+    row_high : In(2), low bits of the high byte
     x_high : In(8), signed; x_low : In(8), the column byte + 128
     weight : In(8), signed
-    above : In(35), above_high : In(2), what the cell above has as `total` and `total_high`
-    total : Out(35), sum of the products of pairs
-    total_high : Out(2), sum of the products of high bytes modulo 4, a cycle before
+    above : In(35), above_high : In(2), `total` and `total_high` of the cell above
+    total : Out(35), sum of the packed products
+    total_high : Out(2), sum of the high products modulo 4, one cycle before `total`
     """
 
     row: Signal
@@ -62,7 +62,7 @@ class PackedCell(wiring.Component):
             "total": Out(signed(TOTAL_BITS)), "total_high": Out(2)})
 
     def elaborate(self, platform: object) -> Module:
-        """The registers of a DSP48E1: operands, pre-adder and weight; product; sum. No LUT is before them."""
+        """The registers of a DSP48E1: operands, pre-adder and weight; product; sum. No LUT precedes them."""
         m = Module()
         assert PACKED_CELL_CYCLES == 3
         operand = Signal(signed(25), reset_less=True)
@@ -77,7 +77,7 @@ class PackedCell(wiring.Component):
         m.d.sync += [
             operand.eq(self.row + column if self._columns else self.row), factor.eq(self.weight),
             product.eq(operand * factor), total.eq(self.above + product)]
-        # Of the high products, modulo 4: the low bit, and what the other one has in addition to its carry.
+        # The high product modulo 4: its bit 0, and its bit 1.
         low_bit, high_bit = Signal(reset_less=True), Signal(reset_less=True)
         total_high = Signal(2, reset_less=True)
         m.d.sync += [
@@ -89,7 +89,7 @@ class PackedCell(wiring.Component):
 
 
 class PackedSums(wiring.Component):
-    """Take the two sums of a chain's end apart; a register.
+    """Separate the two sums at the end of a chain, and register them.
 
     Members
     -------
@@ -107,7 +107,7 @@ class PackedSums(wiring.Component):
                           "low": Out(signed(HIGH_BITS)), "high": Out(signed(HIGH_BITS))})
 
     def elaborate(self, platform: object) -> Module:
-        """S0 is -131072..131071 by its 18 bits, and 131072 where the ten above bit 9 are those of -131072."""
+        """S0 has 18 bits, -131072..131071. Bits 17..10 of -131072 can only mean 131072: S0 is never below -130048."""
         m = Module()
         total, upper = self.total, self.total[LOW_BITS:]
         more = Signal(2)

@@ -1,7 +1,7 @@
-"""The multipliers with two products each: two slots of one row share its weight, two rows share a cell.
+"""The multipliers with two products each: two slots of a row share its weight, and two rows share a cell.
 
-A cell multiplies the bytes of two slots by the weight of its first row in one cycle, and those of the same slots by
-the weight of its second row in the next. So it does the work of two cells of grid.py, at the same rate.
+In one cycle a cell multiplies the bytes of two slots by the weight of its first row; in the next, the bytes of the same
+slots by the weight of its second row. It does the work of two cells of grid.py at the same rate.
 """
 
 from typing import Any
@@ -17,16 +17,16 @@ from tq_hw.isa.latency import PACKED_CELL_CYCLES, PACKED_OPERAND_CYCLES, packed_
 
 __all__ = ["PackedGrid"]
 
-#: From a port of the array to the pairs of row bytes, in the cycle after them the operands of the first cell.
+#: Cycles from a port of the array to the pairs of row bytes. The operands of the first cell follow one cycle later.
 _PAIR_CYCLES = PACKED_OPERAND_CYCLES - 1
 
 
 class PackedGrid:
-    """Builds the contents of a MacArray. Cycles count from that in which the first of two slots is at the ports.
+    """Build the contents of a MacArray. Cycle 0 is the one in which the first slot of a pair is at the ports.
 
     Members
     -------
-    half : which of two slots is at the ports, 0 or 1; that of `n` cycles before is `_half(n)`
+    half : which slot of a pair is at the ports, 0 or 1; `_half(n)` is the same n cycles ago
     """
 
     def __init__(self, config: Config, array: Any) -> None:
@@ -34,7 +34,7 @@ class PackedGrid:
         self._m = Module()
         second = Signal(name="second")
         half = Signal(name="half")
-        # A step begins with the first slot of two, whatever was before.
+        # A step begins with the first slot of a pair, whatever came before.
         self._m.d.comb += half.eq(second & ~array.swap)
         self._m.d.sync += second.eq(~half)
         self._halves: list[Value] = [half]
@@ -42,7 +42,7 @@ class PackedGrid:
         self._columns: dict[int, list[list[Any]]] = {}
 
     def build(self) -> Module:
-        """Rows and columns first, cells by chain, then the sums."""
+        """Build rows and columns, then the cells of each chain, then the sums."""
         m, config, array = self._m, self._config, self._array
         chains = packed_chains(config)
         for chain in chains:
@@ -68,15 +68,15 @@ class PackedGrid:
         return m
 
     def _half(self, cycles: int) -> Value:
-        """Return which of two slots was at the ports some cycles before."""
+        """Return which slot of a pair was at the ports `cycles` cycles ago."""
         while len(self._halves) <= cycles:
             self._halves.append(delayed(self._m, self._halves[-1], 1, f"half{len(self._halves)}"))
         return self._halves[cycles]
 
     def _row_bytes(self, row: int, cycles: int) -> Any:
-        """Return what a row's byte is as a high half and as a low one, and `sel`, 1 + `cycles` after the port.
+        """Return a row's byte as high half and as low half, and `sel`, 1 + `cycles` after the port.
 
-        A row that takes the column byte has 0 or, in the low half, -128.
+        A row that takes the column byte has 0 here; as low half, -128.
         """
         m, array = self._m, self._array
         if row not in self._rows:
@@ -92,14 +92,14 @@ class PackedGrid:
         return known[cycles]
 
     def _column_bytes(self, group: int, position: int) -> None:
-        """Keep the column bytes of a group for the cycle in which the cell at a position takes them, the last first."""
+        """Delay the column bytes of a group until the cell at a position takes them; the newest come first."""
         m, config, array = self._m, self._config, self._array
         now = [delayed(m, array.x[group * config.cols + c], _PAIR_CYCLES - 1 + position, f"x{group}_{c}")
                for c in range(config.cols)]
         self._columns[group] = [now, [delayed(m, byte, 1, f"x{group}_{c}_before") for c, byte in enumerate(now)]]
 
     def _weights(self, row: int, weight: Any, write: Value, swap: Value) -> list[Any]:
-        """Return the active weights of a row: they and their shadows are as in MacArray."""
+        """Return the active weights of a row. They and their shadows work as in MacArray."""
         m, found = self._m, []
         clear = Signal(name=f"clear{row}")
         m.d.comb += clear.eq(swap & ~write)
@@ -116,14 +116,14 @@ class PackedGrid:
         return found
 
     def _operand(self, position: int, pair: Pair) -> tuple[Value, Value, Value, Value]:
-        """Return the row operand of a cell and the two low bits of its high byte; which halves take column bytes.
+        """Return a cell's row operand, the two low bits of its high byte, and which halves take column bytes.
 
-        The last two are a cycle earlier: for the registers of the column bytes.
+        The last two are one cycle earlier, for the registers of the column bytes.
         """
         m, second = self._m, self._half(_PAIR_CYCLES - 1 + position)
         high, low = Signal(10, name=f"high{position}", reset_less=True), Signal(10, name=f"low{position}",
                                                                                 reset_less=True)
-        # The second slot's byte is the high half: it came last. The second row's come a cycle after the first's.
+        # The second slot's byte is the high half because it came last. The second row follows the first a cycle later.
         first, then = (None if row is None else [self._row_bytes(row, position + later + n) for n in range(2)]
                        for later, row in enumerate(pair))
         for half, n in ((high, 0), (low, 1)):
@@ -142,7 +142,7 @@ class PackedGrid:
         row, row_high, takes_high, takes_low = self._operand(position, pair)
         groups = [None if r is None or r // 3 >= config.groups else r // 3 for r in pair]
         known = [g for g in groups if g is not None]
-        # Which of two slots it is when their operands are made, and when they are multiplied.
+        # Which cycle of the pair it is when the column operands are selected, and when the weight is.
         making, second = self._half(_PAIR_CYCLES + position), self._half(PACKED_OPERAND_CYCLES + position)
         found = []
         for c in range(config.cols):
@@ -165,14 +165,14 @@ class PackedGrid:
         return found
 
     def _apart(self, cell: Any, name: str) -> Any:
-        """Return the sums of a chain by slot."""
+        """Return the sums of a chain, separated by slot."""
         sums: Any = PackedSums()
         self._m.submodules[name] = sums
         self._m.d.comb += [sums.total.eq(cell.total), sums.total_high.eq(cell.total_high)]
         return sums
 
     def _add(self, chains: list[list[Any]]) -> None:
-        """Add the sums of first and second rows, a slot after the other, with one adder a column."""
+        """Add the sums of first and second rows, slot after slot, with one adder per column."""
         m, config = self._m, self._config
         cycles = PACKED_OPERAND_CYCLES + packed_chain_cells(config) - 1 + PACKED_CELL_CYCLES + len(chains) + 1
         high_slot = self._half(cycles)
@@ -187,7 +187,7 @@ class PackedGrid:
             m.d.comb += self._array.psum[c].eq(total)
 
     def _sum(self, values: list[Any], name: str) -> Any:
-        """Return the sum of the chains; a register, unless there is but one."""
+        """Return the sum over the chains, registered if there is more than one."""
         if len(values) == 1:
             return values[0]
         total = Signal(signed(HIGH_BITS + 1), name=name, reset_less=True)

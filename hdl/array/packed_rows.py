@@ -1,19 +1,19 @@
-"""Which rows of the array share a multiplier where two products are packed into one, and in which order they add up."""
+"""Which rows of the array share a cell with packed products, and the order in which their sums are added."""
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import PACKED_CHAIN_CELLS, packed_chain_cells
 
 __all__ = ["Pair", "packed_chains"]
 
-#: The rows that a cell serves in the first and in the second cycle of two slots; None: it rests.
+#: The rows that a cell computes in the first and in the second cycle of a pair of slots; None: idle.
 Pair = tuple[int | None, int | None]
 
 
 def _pairs(config: Config) -> list[Pair]:
-    """Return the cells of a column in their order.
+    """Return the cells of a column in order.
 
-    The taps of a depthwise group take the same column bytes a cycle after each other: two of them share a cell, the
-    third has one with a row of no group, or with the third of the next group.
+    The taps of a depthwise group take the same column bytes in successive cycles. Two of them share a cell; the
+    third shares one with a row of no group, or with the third tap of the next group.
     """
     plain: list[int] = list(range(3 * config.groups, config.rows))
     found: list[Pair] = []
@@ -34,9 +34,9 @@ def _pairs(config: Config) -> list[Pair]:
 
 
 def packed_chains(config: Config) -> list[dict[int, Pair]]:
-    """Return the chains of a column, whose sums are added: cells by position, all of which end at the same one.
+    """Return the chains of a column, whose sums are added: cells by position. All chains end at the same position.
 
-    A position is the cycles by which a cell is behind the first one. All depthwise groups are in the first chain.
+    The position is the delay of a cell after the first one, in cycles. The first chain has all depthwise groups.
     """
     pairs, length = _pairs(config), packed_chain_cells(config)
     parts = [pairs[at:at + PACKED_CHAIN_CELLS] for at in range(0, len(pairs), PACKED_CHAIN_CELLS)]

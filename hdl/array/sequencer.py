@@ -1,4 +1,4 @@
-"""Makes an array operation into its steps: the loops over tiles, output blocks, kernel and channels."""
+"""The step sequencer: expands an array operation into steps, over tiles, output blocks, kernel and channels."""
 
 from typing import Any
 
@@ -18,24 +18,24 @@ from tq_hw.isa.layout import FOLD_ENTRY, ArrayMode, Unit
 
 __all__ = ["StepSequencer"]
 
-#: A folding table entry as the compiler writes it.
+#: A folding table entry in the format that the compiler writes.
 _WrittenFold = data.StructLayout({f.name: f.bits for f in FOLD_ENTRY.fields})
 
 
 class StepSequencer(wiring.Component):
-    """Walks (output block, tile), then (kernel row, kernel column, channel block, slice), one step ahead.
+    """Walk (output block, tile), then (kernel row, kernel column, channel block, slice), one step ahead.
 
-    While the slot counter streams step n, the step n + 1 stands on `steps` and the weights of n + 1 are being
-    fetched; the request for the weights of n + 2 waits. A step takes 5 cycles here, the first of a tile 7: hidden
-    after steps that are as long. The next operation is taken as soon as the last step of this one is made and
-    the first one has been taken.
+    While the slot counter streams step n, step n + 1 is on `steps`, its weights are being fetched, and the weight
+    request of step n + 2 waits. A step takes 5 cycles here, the first of a tile 7; this is hidden if the steps
+    themselves take that long. The next operation is accepted once the last step of the current one is made and its
+    first step has been taken.
 
     Members
     -------
     i : In(stream of operations), table : writes of the folding table
-    steps : Out(stream of Step), constants : Out, those of the operation whose first step is on `steps`
+    steps : Out(stream of Step), constants : Out, of the operation whose first step is on `steps`
     weights : Out(stream of WeightRequest)
-    hold : In(1), take no operation in the next cycle
+    hold : In(1), accept no operation in the next cycle
     accepted : Out(1), strobe
     """
 
@@ -57,7 +57,7 @@ class StepSequencer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One state per row of the loops' bodies, each a method; `step` is filled feed by feed."""
+        """One FSM state per part of the loop bodies, most of them a method. `step` is filled one feed per cycle."""
         m = Module()
         s = Loops(self._config, self.steps.payload)
         op = s.op
@@ -65,7 +65,7 @@ class StepSequencer(wiring.Component):
                      s.depthwise.eq(op.mode == ArrayMode.DEPTHWISE)]
         self._make_constants(m, op)
         fold_entry, fold_index = self._fold_table(m)
-        # The feed's entry, in a register: what it tells the step takes a few levels of logic.
+        # The feed's table entry, registered: several levels of logic follow it.
         entry: Any = Signal(Feed(self._config), reset_less=True)
         tile_last = s.ends(m)
 
@@ -74,11 +74,11 @@ class StepSequencer(wiring.Component):
         with m.If(self.weights.ready):
             m.d.sync += self.weights.valid.eq(0)
 
-        # The constants of the last operation are asked for until its first step is taken; known one cycle late, which
-        # is soon enough, for no step becomes valid on the way to IDLE.
+        # `constants` must stay until the first step of their operation is taken. `kept` is one cycle late, which is
+        # enough: no step becomes valid on the way to IDLE.
         keeps = self.steps.valid & self.steps.payload.operation_first
         kept = delayed(m, keeps, 1, "kept", control=True)
-        # In IDLE, and neither on hold nor `kept`: a register, for whether an operation is taken ends far away.
+        # In IDLE, neither held nor `kept`. A register, because the path of an accepted operation ends far away.
         ready = Signal()
         # Low bits of the operation's number; -1 before the first.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
@@ -100,7 +100,7 @@ class StepSequencer(wiring.Component):
             with m.State("TILE"):
                 m.d.sync += [*s.begin_tile(), fold_index.eq(0)]
                 m.next = "REQUEST"
-            # Whether the last one is taken comes late in its cycle: the next one goes on a cycle later.
+            # Whether the last request is taken is late in its cycle, so the next one follows a cycle later.
             with m.State("REQUEST"), m.If(~self.weights.valid):
                 self._request_weights(m, s, number)
                 m.d.sync += [s.walk.eq(s.kernel_row), feed.eq(0), fold_index.eq(fold_index + s.folded),
@@ -131,7 +131,7 @@ class StepSequencer(wiring.Component):
                      request.rows.eq(s.op.weight_rows - 2), request.number.eq(number)]
 
     def _fill_step(self, m: Module, s: Loops, feed: Signal, entry: Any) -> None:
-        """Fill a feed of the step, with the first one what all feeds share."""
+        """Fill one feed of the step; with the first feed, also the fields that all feeds share."""
         op, step = s.op, self.steps.payload
         self._fill_feed(m, step, feed, op=op, entry=entry, walk=s.walk, inner=s.inner, rotate=s.rotate)
         with m.If(feed == 0):
@@ -149,10 +149,10 @@ class StepSequencer(wiring.Component):
                      step.operation_last.eq(tile_last & s.tile_over & s.blocks_left[-1])]
 
     def _make_constants(self, m: Module, op: Any) -> None:
-        """Derive them once an operation is in: ready two cycles later, long before its first step."""
+        """Derive the constants from the operation: valid after two cycles, long before its first step."""
         c = self.constants
         depthwise = op.mode == ArrayMode.DEPTHWISE
-        # A row must not end before its reading has begun, which is -col_first cycles behind.
+        # A row must not end before its reading has begun, up to -col_first cycles late.
         period = Signal(COUNT)
         m.d.sync += period.eq(op.period - 2)
         m.d.sync += [
@@ -166,14 +166,14 @@ class StepSequencer(wiring.Component):
             m.d.comb += c[name].eq(op[name])
 
     def _fold_table(self, m: Module) -> tuple[Any, Signal]:
-        """Return the entry at the returned index (3 * entry + feed), as a Feed without `used`."""
+        """Return the table entry at the returned index (3 * entry + feed), as a Feed without `used`."""
         config = self._config
         depth = SLOT_FEEDS * config.fold_steps
         memory = m.submodules.fold_table = Memory(shape=Feed(config), depth=depth, init=[])
         write, read = memory.write_port(), memory.read_port(domain="comb")
         written = data.View(_WrittenFold, self.table.data[:_WrittenFold.size])
         index = Signal(range(depth + 1))
-        # lane_end is cut here, because the way from the table to the step is long enough.
+        # lane_end is limited here, because the path from the table to the step is already long.
         m.d.comb += [
             write.en.eq(self.table.en), write.addr.eq(self.table.index), read.addr.eq(index),
             write.data.offset.eq(written.address), write.data.row.eq(written.kernel_row),
@@ -184,11 +184,11 @@ class StepSequencer(wiring.Component):
 
     def _fill_feed(self, m: Module, step: Any, feed: Signal, *, op: Any, entry: Any,
                    walk: Any, inner: Signal, rotate: Signal) -> None:
-        """Write feed `feed` of the step, and walk on by one kernel row (GEMM: only after the first feed)."""
+        """Write feed `feed` of the step, and advance by one kernel row (GEMM: only after the first feed)."""
         config = self._config
         gemm, folded = op.mode == ArrayMode.GEMM, op.mode == ArrayMode.FOLDED
         new = Signal(Feed(config))
-        covered = Signal(range(config.rows + 1))  # rows that the feeds before drive
+        covered = Signal(range(config.rows + 1))  # rows that earlier feeds drive
         above = Signal(range(config.rows + 1))
         m.d.comb += [above.eq(Mux(feed == 0, 0, covered)),
                      new.row.eq(walk.row), new.offset.eq(walk.offset + inner), new.rotate.eq(rotate)]
@@ -208,7 +208,7 @@ class StepSequencer(wiring.Component):
 
     def _make_lag(self, m: Module, step: Any, feed: Signal, *, depthwise: Signal, col_first: Signal,
                   col: Signal) -> None:
-        """Find, in the cycles of the three feeds, how far reading is behind."""
+        """Compute the read lag of the step, over the cycles of the three feeds."""
         first_col, previous = Signal(signed(18)), Signal(COUNT, init=-1)
         with m.If(feed == 0):
             m.d.sync += first_col.eq(col_first + col)

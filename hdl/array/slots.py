@@ -1,4 +1,4 @@
-"""The slot counter: streams the slots of one step after another, and asks the scratchpad for their words."""
+"""The slot counter: streams the slots of each step, and requests their words from the scratchpad."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ __all__ = ["SlotCounter"]
 
 
 class _Offset(NamedTuple):
-    """What stage 1 hands to stage 2: the slot's place with the step's offsets, and the image it is compared with."""
+    """What stage 1 passes to stage 2: positions with the step's offsets, and the image size to compare them with."""
 
     leads: Value
     tails: Value
@@ -35,24 +35,24 @@ class _Offset(NamedTuple):
 
 
 class SlotCounter(wiring.Component):
-    """Counts slots, one a cycle without a stall, from the start of a step to its end.
+    """Count slots, one per cycle without a stall, from the start of a step to its end.
 
-    GEMM and folded: one slot an output word. Depthwise: `period` slots an output row, of which each
-    `stride`-th counts; the bus carries one input column a slot, and reading is `lag` slots behind where the row
-    begins with padding: the end of a row is read while the next one, or nothing, has begun.
+    GEMM and folded: one slot per output word. Depthwise: `period` slots per output row, of which every `stride`-th is
+    kept, and one input column per slot. Where a row begins with padding, reading is `lag` slots behind the count: the
+    end of a row is read while the next row has begun, or after the last one.
 
-    Waiting happens between steps: for weights, for a free accumulator buffer, for the rest of the last row.
+    The counter waits only between steps: for weights, for a free accumulator buffer, for the rest of the last row.
 
     Members
     -------
-    i : In(stream of Step); with operation_first, `constants` become those of the operation
+    i : In(stream of Step); with operation_first, `constants` are taken for the operation
     weights_ready, start : to the weight loader
     acc_free, acc_take : to the accumulators
-    en, addr, wants : Out, the three feeds' ports; slot : Out(Slot), the same cycle; all come from registers
-    number : Out, low bits of the number of the operation whose words the feeds asked for in the cycle before
-    conflict : Out(1), two feeds asked one bank in the cycle before
+    en, addr, wants : Out, ports of the three feeds; slot : Out(Slot), in the same cycle; all are registers
+    number : Out, low bits of the number of the operation that the feeds read for in the cycle before
+    conflict : Out(1), two feeds read one bank in the cycle before
     cut : Out(1), strobe: a row of a depthwise tile ended before its last output column; cut_number : Out, as `number`
-    live : Out(1), slots go on
+    live : Out(1), slots are being counted
     stall_weights, stall_acc : Out(1), a step waited in the cycle before for weights, for a buffer
     """
 
@@ -86,16 +86,16 @@ class SlotCounter(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Stage 0 counts, stage 1 adds the step's offsets, stage 2 (the ports) compares with the image."""
+        """Stage 0 counts, stage 1 adds the step's offsets, stage 2 (the ports) compares with the image size."""
         m = Module()
         new = self.i.payload
         s = Counters(self._config)
-        after: Any = Signal(Constants, reset_less=True)  # of `new`
+        after: Any = Signal(Constants, reset_less=True)  # constants of `new`
         m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), s.constants.as_value()))
         self._advance(m, s)
         begin, may_begin = self._begin(m, s, after)
 
-        # A tile is whole rows, and a row's slots reach its last column: the last column is kept here or has been.
+        # A tile is whole rows, whose slots must reach the last column: it is kept now, or was kept before.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
         with m.If(delayed(m, begin & new.operation_first, 1, "began", control=True)):
             m.d.sync += number.eq(number + 1)
@@ -111,13 +111,13 @@ class SlotCounter(wiring.Component):
         return m
 
     def _advance(self, m: Module, s: Counters) -> None:
-        """Say what this slot is, and where the next one of the step lies."""
+        """Classify this slot, and compute the position of the step's next one."""
         advanced, position, constants = s.advanced, s.position, s.constants
         depthwise, cols, slots = constants.depthwise, position.cols, s.slots
         m.d.comb += [
             s.keep.eq(s.live & (~depthwise | (last(s.stride) & some_left(cols) & some_left(slots)))),
             s.row_end.eq(s.live & Mux(depthwise, last(s.period), last(cols))),
-            # Depthwise: no slot is left, or this one is kept and the last.
+            # Depthwise: no slot is left, or this one is kept and is the last.
             s.ending.eq(s.live & last(slots) & (~depthwise | (
                 last(s.period) & (~slots[0] | (last(s.stride) & some_left(cols)))))),
             s.leads.eq(s.live & last(s.lead)),
@@ -130,7 +130,7 @@ class SlotCounter(wiring.Component):
         ]
 
     def _begin(self, m: Module, s: Counters, after: Any) -> tuple[Signal, Signal]:
-        """Count, and begin steps; return the strobe that one begins, and that the present one allows it."""
+        """Count, and begin steps; return the strobe of a new step, and whether the present step permits one."""
         new, position, constants = self.i.payload, s.position, s.constants
         begin, may_begin, begins_operation, took_buffer = self._admit(
             m, live=s.live, ending=s.ending, tail_over=last(s.tail), after=after)
@@ -144,8 +144,8 @@ class SlotCounter(wiring.Component):
             m.d.sync += [s.period.eq(constants.period), s.stride.eq(-1), s.lead.eq(s.step.lag), s.tail.eq(s.step.lag)]
         with m.If(begin):
             m.d.sync += s.live.eq(1)
-        # The wide registers are loaded speculatively, whether weights and buffers are there or not, and reloaded
-        # until the step begins: their enables do not wait for these late signals.
+        # The wide registers are loaded speculatively, before weights and buffers are known to be ready, and reloaded
+        # until the step begins. So their enables do not depend on these late signals.
         with m.If(begins_operation):
             m.d.sync += constants.eq(self.constants)
         with m.If(may_begin):
@@ -162,7 +162,7 @@ class SlotCounter(wiring.Component):
         return begin, may_begin
 
     def _tag(self, m: Module, s: Counters) -> Any:
-        """Return what the accumulators are told; an operation is over when the rest of its last row is read, too."""
+        """Return the accumulators' tag. An operation ends when the rest of its last row has been read too."""
         tag: Any = Signal(SlotTag)
         closing = Signal()
         m.d.comb += [
@@ -178,7 +178,7 @@ class SlotCounter(wiring.Component):
         return tag
 
     def _add_offsets(self, m: Module, s: Counters, may_begin: Signal) -> _Offset:
-        """Stage 1. Where reading does not lead, it goes on after the column read last."""
+        """Stage 1. Where the slot does not lead, reading continues with the column after the last one read."""
         new, position, constants = self.i.payload, s.position, s.constants
         leads1 = delayed(m, s.leads, 1, "leads", control=True)
         tails1 = delayed(m, s.tails, 1, "tails", control=True)
@@ -203,7 +203,7 @@ class SlotCounter(wiring.Component):
         return _Offset(leads1, tails1, image1[:16], image1[16:], folded1, used1, read_col1, cols1, rows1, addresses1)
 
     def _ports(self, m: Module, s: Counters, tag: Any, o: _Offset) -> None:
-        """Stage 2: read what lies in the image; the slot, with its tag, goes along with the ports."""
+        """Stage 2: read the words that lie in the image. The slot and its tag are delayed to match."""
         slot, constants = self.slot, s.constants
         depthwise1 = delayed(m, constants.depthwise, 1, "depthwise")
         col_valid = [Signal(name=f"col_valid{k}") for k in range(3)]
@@ -240,14 +240,14 @@ class SlotCounter(wiring.Component):
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
                after: Any) -> tuple[Signal, Signal, Signal, Value]:
-        """Say when the next step begins.
+        """Decide when the next step begins.
 
-        A step waits until (`room`) there is a buffer for its tile, (`behind`) it reads after the rest of the last row,
-        and (`over`) the step before has come to its last slot. The first step of an operation waits until no step is
-        live, a cycle longer than others: its constants are many.
+        A step waits until its tile has a buffer (`room`), until it would not read before the rest of the last row is
+        read (`behind`), and until the previous step is at its last slot (`over`). The first step of an operation waits
+        until no step is live, one cycle more than others, because the constants change.
 
-        Returns the strobe that the step begins in the following cycle; that it may, as far as the step before goes;
-        the same of an operation's first step; whether the step goes on to the next buffer.
+        Returns: the strobe that the step begins in the following cycle; that the previous step permits it; the same for
+        the first step of an operation; whether the step goes on to the next buffer.
         """
         new = self.i.payload
         begin, may_begin, begins_operation, room, behind, over = (
@@ -255,7 +255,7 @@ class SlotCounter(wiring.Component):
         opened = Signal()  # the last operation left its buffers open
         ends: Value = ending
         if self._config.dsp_packing:
-            # The array takes the slots of a step in twos: one more passes after the first of two.
+            # The array takes the slots of a step in pairs: after the first slot of a pair, one more passes.
             second = Signal()
             m.d.sync += second.eq(live & ~second & ~begin)
             ends = ending & second
@@ -278,7 +278,7 @@ class SlotCounter(wiring.Component):
             m.d.sync += opened.eq(~after.acc_last)
         if not self._config.acc_open:
             return begin, may_begin, begins_operation, self.acc_take
-        # All buffers are open, or one: after the last of all comes the first.
+        # Either all buffers are open or one. If all are, the buffer after the last one is the first.
         all_open = Signal()
         with m.If(begin & new.tile_first):
             m.d.sync += all_open.eq(~new.operation_first)

@@ -1,4 +1,4 @@
-"""What the parts of the array unit hand to each other: operation constants, steps, slots."""
+"""Records passed between the parts of the array unit: operation constants, steps, slots."""
 
 from amaranth import signed, unsigned
 from amaranth.lib import data
@@ -11,18 +11,18 @@ __all__ = ["COLUMN", "COUNT", "ROW", "SLOT_FEEDS", "Constants", "Feed", "Place",
 
 SLOT_FEEDS = 3
 
-#: Input row and column numbers: 16 bits of image plus padding and dilated kernel on both sides.
+#: Input row and column numbers: 16 bits of image size, plus padding and the dilated kernel on both sides.
 ROW = signed(18)
 COLUMN = signed(18)
-#: Down counters of n things start at n - 2 and show the last thing by their sign.
+#: Counters of n things start at n - 2 and count down; the sign marks the last.
 COUNT = signed(17)
 
 
 class Feed(data.StructLayout):
     """One feed of a step.
 
-    offset: words from the slot's address; row: rows from the slot's row; used: reads at all;
-    rotate: byte lanes the word goes up; lane_end: first array row it no longer drives.
+    offset: words from the slot's address; row: rows from the slot's row; used: whether it reads at all;
+    rotate: byte lanes by which the word is rotated up; lane_end: the first array row that it does not drive.
     """
 
     def __init__(self, config: Config) -> None:
@@ -32,7 +32,7 @@ class Feed(data.StructLayout):
 
 
 class Place:
-    """Where a tile starts: at the operation's first slot, where the last step ended, where the tile started."""
+    """Where a tile starts: at the operation's first slot, at the last step's end, or where the tile started."""
 
     FIRST = 0
     ON = 1
@@ -43,9 +43,9 @@ class Step(data.StructLayout):
     """One step of one tile.
 
     operation_first, operation_last: first and last step of an operation; tile_first, tile_last: of a tile;
-    place: Place; slots: tile slots less 2; col: columns from the slot's column;
-    lag: cycles less 1 by which reading is behind the slots (depthwise, left padding), -1 for none;
-    follows: may come directly after the previous step although that one still reads for its own lag.
+    place: Place; slots: slots of the tile, less 2; col: columns from the slot's column;
+    lag: cycles, less 1, by which reading is behind the slots (depthwise, left padding), -1 for none;
+    follows: may come directly after the previous step, even while that one still reads because of its own lag.
     """
 
     def __init__(self, config: Config) -> None:
@@ -56,8 +56,8 @@ class Step(data.StructLayout):
             "col": unsigned(16), "lag": COUNT, "follows": 1})
 
 
-#: What stays the same for all steps of an operation. Counts are less 2.
-#: next_row_base: address of the second output row; col_advance: columns from slot to slot.
+#: Constants of all steps of an operation. Counts are less 2.
+#: next_row_base: address of the second output row; col_advance: columns from one slot to the next.
 Constants = data.StructLayout({
     "depthwise": 1, "folded": 1, "acc_first": 1, "acc_last": 1, "zero_point": signed(8),
     "in_base": 16, "next_row_base": 16, "in_col_step": 16, "in_row_step": 16,
@@ -66,11 +66,11 @@ Constants = data.StructLayout({
 
 
 class Slot(data.StructLayout):
-    """One slot in the cycle in which its words are asked for.
+    """One slot, in the cycle in which its words are requested.
 
-    depthwise: mode; zero_point; swap: first slot of a step; row_valid: the row of each feed lies in the
-    image (GEMM: and the column); col_valid: the columns of the three taps of a depthwise group do;
-    rotate: for the words asked for; lane_end: as in Feed; tag: for the accumulators.
+    depthwise: mode; zero_point; swap: first slot of a step; row_valid: by feed, its row lies in the image
+    (GEMM: its column too); col_valid: by tap of a depthwise group, its column lies in the image;
+    rotate: for the words requested; lane_end: as in Feed; tag: for the accumulators.
     """
 
     def __init__(self, config: Config) -> None:

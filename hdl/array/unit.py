@@ -1,4 +1,4 @@
-"""The array unit: operations in, sums in the accumulators out."""
+"""The array unit: computes the sums of array operations into the accumulators."""
 
 from typing import Any
 
@@ -29,30 +29,30 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["ArrayUnit"]
 
-#: Operations taken and not yet done, at most.
+#: Most operations accepted and not yet done.
 _OPERATIONS = 7
 
 
 class ArrayUnit(wiring.Component):
-    """Runs GEMM, folded and depthwise operations as docs/reference/semantics.md says.
+    """Run GEMM, folded and depthwise operations as docs/reference/semantics.md defines them.
 
-    Operations are taken early: the weights of the next one load, and its slots follow, while the sums of this
-    one still run down the array.
+    Operations overlap: the weights of the next one load, and its slots follow, while the sums of the current one are
+    still moving down the array.
 
     Members
     -------
     i : In(stream of operations)
     table : In, writes of the folding table, only while `idle`
-    idle : Out(1), nothing taken that is not done
-    done : Out(1), strobe for each operation in order: its sums are written and it reads no more
+    idle : Out(1), every accepted operation is done
+    done : Out(1), strobe per operation, in order: its sums are written and it reads no more
     error : Out(4), 0 or the `Status` that stopped the unit, until reset; error_at : Out, low bits of the operation's
         number
     feed0, feed1, feed2 : scratchpad ports that are always granted
     weights : scratchpad port that may be refused
     acc : the vector unit's port to the accumulators
-    busy, stall_acc, stall_weight : Out(1), an operation is under way; a step waited in the cycle before for a free
+    busy, stall_acc, stall_weight : Out(1), an operation is in progress; a step waited in the cycle before for a free
         accumulator buffer; for its weights
-    moved : Out(1), slots go on
+    moved : Out(1), slots are being counted
     """
 
     i: Any
@@ -83,7 +83,7 @@ class ArrayUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Connect the parts; the tags of the slots go past the array in a delay line."""
+        """Connect the parts. The tags of the slots bypass the array in a delay line."""
         m = Module()
         config = self._config
         m.submodules.sequencer = sequencer = StepSequencer(config)
@@ -103,7 +103,7 @@ class ArrayUnit(wiring.Component):
             m.d.comb += [port.en.eq(slots.en[g]), port.addr.eq(slots.addr[g]),
                          port.wants.eq(slots.wants[g]), feeds.data[g].eq(port.data)]
 
-        # Steps of fewer slots than that would add to a word whose last sum is not written.
+        # Steps of fewer slots would add to a word whose last sum is not written yet.
         assert STEP_LEAST_CYCLES >= REWRITE_CYCLES
         tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Fetches the weights of the next step while the present one streams."""
+"""The weight loader: fetches the weights of the next step while the current one streams."""
 
 from typing import Any
 
@@ -19,7 +19,8 @@ __all__ = ["WeightLoader", "WeightRequest"]
 class WeightRequest(data.StructLayout):
     """Weights of one step.
 
-    jump: they start at address (else after the last ones); rows: rows less 2; number: low bits of the operation's.
+    jump: they start at address (otherwise after the last ones); rows: rows less 2; number: low bits of the operation's
+    number.
     """
 
     def __init__(self, config: Config) -> None:
@@ -28,17 +29,17 @@ class WeightRequest(data.StructLayout):
 
 
 class WeightLoader(wiring.Component):
-    """Reads one word a row into the array's shadow weights.
+    """Read one word per row into the array's shadow weights.
 
-    The words of a step are asked for from the cycle of the previous step's first slot on, never before, and
-    reach the array `latency_cycles` after their grant. A slot takes as long from the slot counter to the array;
-    so the rows are written right after the wave that takes over the previous step's weights.
+    The words of a step are requested from the cycle of the previous step's first slot on, never before, and reach
+    the array `latency_cycles` after their grant. A slot takes equally long from the slot counter to the array, so
+    a row is written just after the wavefront that activates the previous step's weights.
 
     Members
     -------
     i : In(stream of WeightRequest), in the order of the steps
-    ready : Out(1), all words of the next step are granted, the last one perhaps in this cycle: it may start
-    start : In(1), strobe while ready: the next step starts in the following cycle
+    ready : Out(1), all words of the next step are granted, the last one possibly in this cycle: the step may start
+    start : In(1), strobe, only while `ready`: the next step starts in the following cycle
     weights : scratchpad port; number : Out, of the operation whose word was granted in the cycle before
     weight, weight_row : Out, to MacArray
     """
@@ -64,7 +65,7 @@ class WeightLoader(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One step is loading, or loaded and waiting; rows are numbered where they arrive."""
+        """One set of weights is loading, or loaded and waiting. Rows are numbered as they arrive."""
         m = Module()
         config, request = self._config, self.i.payload
         loading, loaded, first = Signal(), Signal(), Signal()
@@ -83,8 +84,8 @@ class WeightLoader(wiring.Component):
         m.d.sync += loaded.eq(self.ready & ~self.start)
         with m.If(ends):
             m.d.sync += loading.eq(0)
-        # The grant comes late: it only lets the registers go on. They do not wait for `start`: what they copy before
-        # the step begins is copied again.
+        # The grant is late in its cycle and only enables the registers. They do not wait for `start`: what they copy
+        # before the step begins is copied again.
         begins = self.i.valid & (~loading | left[-1])
         with m.If(got | ~loading):
             m.d.sync += [
@@ -97,7 +98,7 @@ class WeightLoader(wiring.Component):
         with m.If(self.i.valid & self.i.ready):
             m.d.sync += loading.eq(1)
 
-        # row: one-hot number of the last row that arrived.
+        # row: one-hot number of the row that arrived last.
         late = self._latency_cycles - 1
         arrives = delayed(m, got, late, "got", control=True)
         first_arrives = delayed(m, first, late, "first")
