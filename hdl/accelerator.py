@@ -26,13 +26,13 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["Accelerator"]
 
-#: Parts by the cycle in which the reset reaches them and leaves them.
+#: Names of the parts, in the order in which reset reaches and releases them, one group per cycle.
 _RESET_ORDER = (("vector",), ("array",), ("load",), ("store",), ("fetch", "tokens"),
                 ("control_load", "control_array", "control_vector", "control_store"))
 
 
 class Accelerator(wiring.Component):
-    """Everything on one clock; every port name is flat, as it stands in the Verilog.
+    """The machine on one clock. Port names are flat and are those in the Verilog.
 
     Members
     -------
@@ -56,7 +56,7 @@ class Accelerator(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Instantiate and connect; all that works on a stream is reset when a run ends."""
+        """Instantiate and connect the parts. Those that work on a stream are reset between runs."""
         m = Module()
         config = self._config
         m.submodules.registers = registers = Registers(config)
@@ -76,7 +76,7 @@ class Accelerator(wiring.Component):
         return m
 
     def _reset_parts(self, m: Module, parts: "_Parts", reset_units: Signal) -> None:
-        """Add the parts that are reset between runs: thousands of flip-flops, so part after part, each from its own."""
+        """Add the parts that are reset between runs. One group per cycle: they have thousands of flip-flops."""
         named = parts.by_name
         reset: Any = ResetSignal() | reset_units
         for step, names in enumerate(_RESET_ORDER):
@@ -92,7 +92,7 @@ class Accelerator(wiring.Component):
 
     def _connect_memory(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel,
                         writes: WriteChannel, pad: Scratchpad) -> None:
-        """Connect what moves bytes: system memory, accumulators, scratchpad."""
+        """Connect the data paths: system memory, accumulators, scratchpad."""
         fetch, load, array, vector, store = parts.fetch, parts.load, parts.array, parts.vector, parts.store
         wiring.connect(m, fetch.memory, reads.fetch)
         wiring.connect(m, load.memory, reads.load)
@@ -113,9 +113,9 @@ class Accelerator(wiring.Component):
         ]
 
     def _connect_controls(self, m: Module, parts: "_Parts", registers: Registers, watchdog: Watchdog) -> None:
-        """Connect each unit: its commands from fetch, its engine, its tokens, its errors to the registers."""
+        """Connect each unit: commands from fetch, the engine, tokens, and errors to the registers."""
         fetch, tokens = parts.fetch, parts.tokens
-        # No RUN is to blame for what fetch finds.
+        # An error of fetch belongs to no RUN.
         m.d.comb += [registers.errors[Unit.CONTROL].eq(_first((fetch.error, 0), (watchdog.error[Unit.CONTROL], 0))[0]),
                      registers.error_at[Unit.CONTROL].eq(-1)]
         for unit, control in parts.controls.items():
@@ -130,7 +130,7 @@ class Accelerator(wiring.Component):
                 registers.runs[unit].eq(control.runs),
                 watchdog.tokens[unit].eq(control.waiting), watchdog.under_way[unit].eq(control.under_way),
             ]
-            # Tokens are given for the operation before the one that is now the oldest.
+            # Tokens are posted by the operation before the one that is now the oldest.
             code, at = _first((control.error, control.runs[:NUMBER_BITS]), (engine.error, engine.error_at),
                               (getattr(tokens, f"error_{name}"), (control.oldest - 1)[:NUMBER_BITS]),
                               (watchdog.error[unit], control.oldest))
@@ -140,7 +140,7 @@ class Accelerator(wiring.Component):
 
     def _count_events(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel,
                       writes: WriteChannel) -> None:
-        """Tell the counters what happens, by the counters' names."""
+        """Connect the event counters by name."""
         array, vector = parts.array, parts.vector
         events = {
             "fetch_stall": parts.fetch.stall, "read_beats": reads.beat, "write_beats": writes.beat,
@@ -154,7 +154,7 @@ class Accelerator(wiring.Component):
 
     def _watch(self, m: Module, parts: "_Parts", registers: Registers, reads: ReadChannel, writes: WriteChannel,
                watchdog: Watchdog) -> None:
-        """Tell the watchdog what moves and what memory owes."""
+        """Tell the watchdog what moves and which answers memory owes."""
         moved = Signal()
         m.d.sync += moved.eq(Cat(reads.moved, writes.moved, parts.fetch.moved, registers.asked,
                                  *(engine.moved for engine in parts.engines.values())).any())
@@ -167,7 +167,7 @@ class Accelerator(wiring.Component):
         ]
 
     def _connect_host(self, m: Module, registers: Registers, reads: ReadChannel, writes: WriteChannel) -> None:
-        """Connect the ports: register bus, interrupt, the AXI4 master."""
+        """Connect the ports: register bus, interrupt and AXI4 master."""
         m.d.comb += [
             registers.addr.eq(self.reg_addr), registers.write_en.eq(self.reg_write_en),
             registers.write_data.eq(self.reg_write_data), self.reg_read_data.eq(registers.read_data),
@@ -178,7 +178,7 @@ class Accelerator(wiring.Component):
 
 
 class _Parts(NamedTuple):
-    """What works on a stream of commands."""
+    """The parts that are reset between runs."""
 
     fetch: Fetch
     tokens: Tokens
@@ -190,19 +190,19 @@ class _Parts(NamedTuple):
 
     @property
     def engines(self) -> dict[Unit, Any]:
-        """What runs the operations of each unit."""
+        """The engine of each unit: it runs the unit's operations."""
         return {Unit.LOAD: self.load, Unit.ARRAY: self.array, Unit.VECTOR: self.vector, Unit.STORE: self.store}
 
     @property
     def by_name(self) -> dict[str, wiring.Component]:
-        """The parts by the names that they have as submodules."""
+        """The parts by submodule name."""
         return {"fetch": self.fetch, "tokens": self.tokens, "load": self.load, "array": self.array,
                 "vector": self.vector, "store": self.store,
                 **{f"control_{unit.name.lower()}": control for unit, control in self.controls.items()}}
 
 
 def _first(*errors: tuple[Any, Any]) -> tuple[Any, Any]:
-    """Return the first code that is not OK, and what is given with it."""
+    """Return the first code other than OK, and its detail."""
     chosen: tuple[Any, Any] = (Status.OK, 0)
     for code, detail in reversed(errors):
         there = code != Status.OK

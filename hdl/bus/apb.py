@@ -18,9 +18,9 @@ def apb_members() -> dict[str, wiring.Member]:
 
 
 class ApbBridge(RegisterBridge):
-    """A completer of APB4; every output is a register.
+    """A completer of APB4. Every output is a register.
 
-    `pready` is 1 for the last cycle of a transfer, 6 cycles after its setup, with `pslverr` where `RegisterPort`
+    `pready` is 1 in the last cycle of a transfer, 6 cycles after its setup, with `pslverr` if `RegisterPort`
     refuses it. `pprot` is ignored. An APB3 requester ties `pstrb` to 15.
 
     Members
@@ -33,7 +33,7 @@ class ApbBridge(RegisterBridge):
         super().__init__(apb_members())
 
     def elaborate(self, platform: object) -> Module:
-        """Take what stands on the bus in the setup cycle, answer in the access phase."""
+        """Take the access in the setup cycle, answer it in the access phase."""
         m = Module()
         bus = self.bus
         port = self.connect_port(m)

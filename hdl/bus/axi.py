@@ -1,10 +1,11 @@
-"""The AXI4 master's signals, and what its clients hand to its channels: bursts and beats.
+"""Signals of the AXI4 master, and the bursts and beats that its clients pass to its channels.
 
-One read channel for fetch and load (`hdl.bus.read_channel`), one write channel for store (`hdl.bus.write_channel`).
+Fetch and load share the read channel (`hdl.bus.read_channel`). Store has the write channel (`hdl.bus.write_channel`).
 
-32-bit addresses, `bus_bytes` of data, INCR bursts of at most 256 bytes that never cross 256 bytes (and so never 4 KiB).
-Read id 0 is fetch, 1 is load; writes have id 0. Responses of the two ids may come in any order and mixed.
-`rready` and `bready` are always 1: whoever asks keeps room for the answer. Every other output is a register.
+Addresses have 32 bits, data `bus_bytes`. Bursts are INCR, at most 256 bytes long, and never cross a 256-byte boundary
+(so never 4 KiB). Read id 0 is fetch, 1 is load; writes have id 0. Responses of the two read ids may arrive in any order
+and interleaved. `rready` and `bready` are constantly 1, because a client reserves space for an answer before it asks.
+Every other output is a register.
 """
 
 from amaranth.lib import data, stream, wiring
@@ -42,7 +43,7 @@ def write_members(config: Config) -> dict[str, wiring.Member]:
 
 
 class BurstLayout(data.StructLayout):
-    """A burst: first byte (a multiple of bus_bytes), beats less one, and a flag that comes back with the answer."""
+    """A burst: first byte (a multiple of bus_bytes), beats less one, and a flag that is returned with the answer."""
 
     def __init__(self) -> None:
         super().__init__({"addr": 32, "length": LENGTH_BITS, "last": 1})
@@ -63,14 +64,14 @@ class WriteBeatLayout(data.StructLayout):
 
 
 class MemoryReadSignature(wiring.Signature):
-    """A client's way to read memory.
+    """A client's interface for memory reads.
 
     Members
     -------
     burst : Out(stream of ReadBurstLayout)
     data : In(8 * bus_bytes); valid : In(1): the next beat of the client's bursts, in order; it must be taken at once
-    error : In(1), strobe: the memory answered with an error, or ended a burst where it should not; error_at : In,
-        the burst's
+    error : In(1), strobe: the memory answered with an error, or ended a burst at the wrong beat; error_at : In,
+        the number of that burst's operation
     """
 
     def __init__(self, config: Config) -> None:

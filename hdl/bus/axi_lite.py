@@ -25,11 +25,11 @@ def axi_lite_members() -> dict[str, wiring.Member]:
 
 
 class AxiLiteBridge(RegisterBridge):
-    """A slave that takes each channel at any pace; every output is a register or the inverse of one.
+    """A slave that accepts the channels in any order and timing. Every output is a register or the inverse of one.
 
-    One address of each kind and one word wait here while an access is under way; of a read and a write that both
-    wait, they go in turn. A write waits for both its address and its word, whichever comes first. An answer that is
-    not taken holds up further accesses of its own kind alone. What is an error is `RegisterPort`'s to say: SLVERR.
+    One read address, one write address and one word are buffered while an access is in progress; a waiting read and
+    write alternate. A write starts when both its address and its word have arrived. An answer that is not accepted
+    stalls only further accesses of its own kind. `RegisterPort` decides what is an error: it is answered with SLVERR.
     The `prot` signals are ignored. From the cycle in which an address (and word) is taken to `rvalid`, `bvalid`: 6.
 
     Members
@@ -42,7 +42,7 @@ class AxiLiteBridge(RegisterBridge):
         super().__init__(axi_lite_members())
 
     def elaborate(self, platform: object) -> Module:
-        """Fill what waits, empty it into the port, keep the answers."""
+        """Fill the buffers, empty them into the port, hold the answers."""
         m = Module()
         bus = self.bus
         port = self.connect_port(m)

@@ -1,4 +1,4 @@
-"""A run of bytes in memory as AXI4 bursts."""
+"""Splits a run of bytes in memory into AXI4 bursts."""
 
 from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.lib import data, stream, wiring
@@ -14,20 +14,20 @@ __all__ = ["BurstSplitter", "SpanLayout"]
 
 
 class SpanLayout(data.StructLayout):
-    """Bytes to read: a byte address, how many, and low bits of their operation's number."""
+    """Bytes to read: byte address, length, and low bits of the operation's number."""
 
     def __init__(self, size_bits: int) -> None:
         super().__init__({"addr": 32, "size_bytes": size_bits, "number": NUMBER_BITS})
 
 
 class BurstSplitter(wiring.Component):
-    """Cut spans into bursts that end at multiples of BURST_BYTES, one burst per cycle, one span after the other.
+    """Cut spans, in order, into bursts that end at multiples of BURST_BYTES, one burst per cycle.
 
     Members
     -------
     i : In(stream of SpanLayout); spans have one byte or more
     o : Out(stream of ReadBurstLayout), latency 2 cycles
-    idle : Out(1), nothing is held
+    idle : Out(1), nothing is stored
     """
 
     i: stream.Interface
@@ -40,7 +40,7 @@ class BurstSplitter(wiring.Component):
                           "o": Out(stream.Signature(ReadBurstLayout())), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """First find the end of a span, then go from block to block (of BURST_BYTES)."""
+        """Find the end of a span first, then step through its blocks of BURST_BYTES."""
         m = Module()
         lane_bits = ceil_log2(self._config.bus_bytes)
         block_bits = ceil_log2(BURST_BYTES)

@@ -1,4 +1,4 @@
-"""One beat of memory at a time, by AXI4."""
+"""Single-beat memory accesses over AXI4."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ __all__ = ["MemoryPort"]
 
 
 class MemoryPort(wiring.Component):
-    """Read or write one word of the bus; it goes on waiting when its user has given up.
+    """Read or write one word of the bus. An access stays pending until memory answers, even if nobody waits for it.
 
     Members
     -------
     read, write : In(1), strobes while `pending` is 0
     addr : In(32), byte address, whose lowest bits are ignored; data : In(8 * bus_bytes); strobe : In(bus_bytes)
-    pending : Out(1), an access is under way, from the cycle after the strobe on
-    failed : Out(1), the memory answered with an error, or with more than a beat; came : Out(8 * bus_bytes), what was
-        read; valid when `pending` has fallen, until the next strobe
+    pending : Out(1), an access is in progress, from the cycle after the strobe on
+    failed : Out(1), the memory answered with an error, or with more than one beat; came : Out(8 * bus_bytes), the
+        word read; both valid from the fall of `pending` to the next strobe
     bus : Out(AXI4 signals of hdl/bus/axi.py); every output is a register
     """
 
@@ -46,7 +46,7 @@ class MemoryPort(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Hold each offer until it is taken."""
+        """Hold each `valid` until its `ready`."""
         m = Module()
         bus = self.bus
         low_bits = ceil_log2(self._bus_bytes)

@@ -1,4 +1,4 @@
-"""Ports that go through a component: each outer one is an inner one, under the same name or with a prefix."""
+"""Connects the ports of a component to an inner one's ports of the same names, or of names with other prefixes."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Room for what memory sends: bursts are asked for only if all their beats have a place."""
+"""The buffer for read data: a burst is requested only if all of its beats fit."""
 
 from typing import Any
 
@@ -16,13 +16,13 @@ __all__ = ["ReadBuffer"]
 
 
 class ReadBuffer(wiring.Component):
-    """Ask for bursts and keep the beats until they are taken.
+    """Request bursts, and buffer their beats until they are taken.
 
     Parameters
     ----------
     config : sizes
-    bursts : longest bursts that there is room for; at least 4, two less may wait for answers
-    cut : `o.ready` ends at a queue of two entries; without it, who takes beats has such a one (latency 2 cycles then)
+    bursts : capacity in bursts of full length, at least 4; up to two less may be outstanding
+    cut : register `o.ready` in a queue of two entries; without it the consumer must have such a queue (then latency 2)
 
     Members
     -------
@@ -45,7 +45,7 @@ class ReadBuffer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count beats from the asking to the use."""
+        """Count beats from the request until they are taken."""
         m = Module()
         memory = self.memory
         beat_shape = 8 * self._config.bus_bytes
@@ -67,12 +67,12 @@ class ReadBuffer(wiring.Component):
             self.i.ready.eq(memory.burst.ready & room),
             buffer.i.payload.eq(memory.data), buffer.i.valid.eq(memory.valid),
         ]
-        # What takes a beat comes late, and from afar: it is counted in the cycle after.
+        # Whether a beat is taken is late in its cycle, so it is counted one cycle later.
         taken = delayed(m, buffer.o.valid & buffer.o.ready, 1, "taken", control=True)
         m.d.sync += [
             asked.eq(Mux(self.i.valid & self.i.ready, self.i.payload.length + 1, 0)),
             claimed.eq(claimed + asked - taken),
-            # Two bursts may have been asked for that `claimed` does not hold yet.
+            # Up to two requested bursts may not be counted in `claimed` yet.
             room.eq(claimed <= beats - 3 * longest),
         ]
         return m

@@ -1,7 +1,7 @@
-"""The AXI4 read channel: addresses of fetch and load in turns, beats to whom they belong.
+"""The AXI4 read channel: arbitrates between fetch and load, and returns each beat to its client.
 
-The memory must end each read burst where it was asked to: RLAST with another beat is an error, after which nothing is
-known of what is still to come. It is waited for until the memory has been quiet for long enough.
+The memory must end each read burst at the requested beat. RLAST at another beat is an error. After it the number of
+outstanding beats is unknown, so the channel is idle again only when the memory has been quiet for long enough.
 """
 
 from typing import Any
@@ -19,23 +19,23 @@ from tq_hw.isa.layout import BURST_BYTES, LOAD_SHARES
 
 __all__ = ["ReadChannel"]
 
-#: Bursts that may be open, of fetch and of load.
+#: Most outstanding bursts of fetch and of load.
 _FETCH_LIMIT, _LOAD_LIMIT = 8, 64
 
 
 class ReadChannel(wiring.Component):
-    """Share AR and R between fetch and load: of bursts that wait, one of load to one of fetch, or 15 to one.
+    """Share AR and R between fetch and load. If both wait, load gets one burst for each of fetch, or 15.
 
     Members
     -------
     fetch, load : In(MemoryReadSignature)
-    urgent : In(1), commands run short
-    halt : In(1), take no more bursts
-    quiet : In(1), nothing has moved for so long that after a wrong RLAST no beat is expected any more
+    urgent : In(1), fetch is short of commands
+    halt : In(1), accept no more bursts
+    quiet : In(1), nothing has moved for so long that no beat is expected any more after a wrong RLAST
     bus : Out(read_members)
-    open : Out(2), bursts of fetch, of load are under way
-    idle : Out(1), none is, as far as that is known
-    moved : Out(1), strobe: an address or a beat was taken
+    open : Out(2), bursts of fetch, of load are outstanding
+    idle : Out(1), none is, as far as is known
+    moved : Out(1), strobe: an address or a beat was accepted
     beat : Out(1), strobe: a beat arrived
     """
 
@@ -60,7 +60,7 @@ class ReadChannel(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Choose a burst, register the answer."""
+        """Arbitrate, and register the answers."""
         m = Module()
         bus, fetch, load = self.bus, self.fetch, self.load
         shape = data.StructLayout({"addr": 32, "length": LENGTH_BITS, "id": 1})
@@ -107,7 +107,7 @@ class ReadChannel(wiring.Component):
         came_data = Signal(8 * self._config.bus_bytes)
         m.d.sync += [came.eq(bus.rvalid), came_id.eq(bus.rid), came_last.eq(bus.rlast), came_wrong.eq(bus.rresp[1]),
                      came_data.eq(bus.rdata)]
-        # Once a burst has ended in the wrong place, nobody knows which beats will still come.
+        # Once a burst has ended at the wrong beat, the number of outstanding beats is unknown.
         astray = Signal()
         for number, (client, part) in enumerate(zip((fetch, load), bursts, strict=True)):
             mine = came & (came_id == number)
@@ -128,15 +128,15 @@ class ReadChannel(wiring.Component):
 
 
 class _OpenBursts(wiring.Component):
-    """Follow the beats of one client's bursts.
+    """Track the beats of one client's outstanding bursts.
 
     Members
     -------
     opened : In(1), strobe, only while `room`, or in the cycle after: a burst of `length`, of operation `number`
-    came : In(1), a beat of this client; last, wrong : In(1), its RLAST, and whether it is an error
-    room : Out(1); open : Out(1), a burst is under way
+    came : In(1), a beat of this client; last, wrong : In(1), its RLAST, and whether its response is an error
+    room : Out(1), another burst may be opened; open : Out(1), a burst is outstanding
     error : Out(1), strobe; error_at : Out
-    astray : Out(1), strobe: a burst ended where it should not, or a beat came that nobody asked for
+    astray : Out(1), strobe: a burst ended at the wrong beat, or a beat arrived that was not requested
     """
 
     opened: Signal

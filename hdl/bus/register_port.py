@@ -1,4 +1,4 @@
-"""One access of the register bus at a time, for the bridges from the buses of others."""
+"""Single accesses of the register bus, for the bridges from standard buses."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,32 +12,32 @@ from tq_hw.isa.sizes import ceil_log2
 
 __all__ = ["ADDRESS_BITS", "ANSWER_CYCLES", "AccessLayout", "AnswerLayout", "RegisterBridge", "RegisterPort"]
 
-#: Byte addresses of a bridge: all of a page, so that nothing in it is another name of a register.
+#: Width of a bridge's byte address: a whole page, so that no register appears at two addresses in it.
 ADDRESS_BITS = ceil_log2(WINDOW_BYTES)
 #: From the cycle in which `RegisterPort.i` is taken to the first in which `o.valid` is 1.
 ANSWER_CYCLES = 4
 
 
 class AccessLayout(data.StructLayout):
-    """What a master asks for: byte address, whose two low bits are ignored; word and strobes of a write."""
+    """An access: byte address, whose two low bits are ignored; for a write, its word and byte strobes."""
 
     def __init__(self) -> None:
         super().__init__({"addr": ADDRESS_BITS, "write": 1, "data": 32, "strobe": 4})
 
 
 class AnswerLayout(data.StructLayout):
-    """What it gets: the word of a read, 0 for a write or an error."""
+    """An answer: the word of a read, 0 for a write or an error."""
 
     def __init__(self) -> None:
         super().__init__({"data": 32, "error": 1})
 
 
 class RegisterPort(wiring.Component):
-    """Carry accesses out on the register bus, and refuse those that no register can take.
+    """Carry out accesses on the register bus, and refuse invalid ones.
 
-    An error, with nothing written: a word where no register is; a write of a register that is only read; a write of
-    some bytes of a word. A write of no byte at all writes nothing and is no error, and a read of `control` is 0.
-    A write is answered after it took effect: who reads `status` next sees the machine busy.
+    Errors, which write nothing: an address without a register; a write to a read-only register; a write of only some
+    bytes of a word. A write with no byte strobe writes nothing and is no error. `control` reads as 0.
+    A write is answered after it took effect: a read of `status` after a start sees the machine busy.
 
     Members
     -------
@@ -61,7 +61,7 @@ class RegisterPort(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Hold the access, look whether there is such a register, wait for the word."""
+        """Hold the access, check that the register exists, wait for the word."""
         m = Module()
         access: Any = Signal(AccessLayout(), reset_less=True)
         age = Signal(ANSWER_CYCLES - 1)
@@ -85,11 +85,11 @@ class RegisterPort(wiring.Component):
 
 
 class RegisterBridge(wiring.Component):
-    """What bridges from the buses of others have in common: the bus on one side, the register bus on the other.
+    """Base class of the bridges: a standard bus on one side, the register bus on the other.
 
     Members
     -------
-    bus : In, of the bus's members as its master sees them
+    bus : In, members of the bus as its master sees them
     reg_* : as of `RegisterPort`
     """
 
@@ -106,7 +106,7 @@ class RegisterBridge(wiring.Component):
         })
 
     def connect_port(self, m: Module) -> RegisterPort:
-        """Return the port behind the bridge, on the register bus."""
+        """Return the port between the bridge and the register bus."""
         m.submodules.port = port = RegisterPort()
         m.d.comb += [
             self.reg_addr.eq(port.reg_addr), self.reg_write_en.eq(port.reg_write_en),

@@ -18,10 +18,10 @@ def wishbone_members() -> dict[str, wiring.Member]:
 
 
 class WishboneBridge(RegisterBridge):
-    """A slave of classic cycles (Wishbone B4), single or in a block; every output is a register.
+    """A slave of classic cycles (Wishbone B4), single or block. Every output is a register.
 
-    An access ends in `ack` or, where `RegisterPort` refuses it, in `err`, 6 cycles after it began, for one cycle. A
-    master that withdraws `cyc` or `stb` before gets neither; its write may have been carried out.
+    An access ends with `ack`, or with `err` if `RegisterPort` refuses it, 6 cycles after it began, for one cycle. A
+    master that drops `cyc` or `stb` before gets neither; its write may still have taken effect.
 
     Members
     -------
@@ -33,7 +33,7 @@ class WishboneBridge(RegisterBridge):
         super().__init__(wishbone_members())
 
     def elaborate(self, platform: object) -> Module:
-        """Register the access, carry it out, answer for a cycle."""
+        """Register the access, carry it out, answer for one cycle."""
         m = Module()
         bus = self.bus
         port = self.connect_port(m)

@@ -1,4 +1,4 @@
-"""AXI4 of the machine to a Wishbone master with bursts."""
+"""The bridge from the machine's AXI4 to a Wishbone master with bursts."""
 
 from typing import Any
 
@@ -28,13 +28,13 @@ def wishbone_master_members(config: Config) -> dict[str, wiring.Member]:
 class WishboneMaster(wiring.Component):
     """A master of classic cycles with registered feedback (Wishbone B4): one burst of the machine is one cycle.
 
-    `cti` is 2 (incrementing burst) until the last word, then 7 (end of burst); `bte` is 0 (linear). A slave that does
-    not know them sees a block of classic cycles, and may answer in the same cycle as it is asked, or in any later one.
-    `err` fails one word; the rest of the burst is still asked for. Between bursts `cyc` falls for a cycle: reads and
-    writes that both wait go in turn. Reads have all bytes selected. Every output is a register or constant.
+    `cti` is 2 (incrementing burst) until the last word, then 7 (end of burst); `bte` is 0 (linear). A slave that
+    ignores them sees a block of classic cycles. It may answer in the cycle of the request or in any later one. `err`
+    fails one word, and the rest of the burst is still requested. `cyc` falls for one cycle between bursts; waiting
+    reads and writes alternate. Reads select all bytes. Every output is a register or constant.
 
-    A burst of n words takes n + 1 cycles and those that the slave waits; only one is under way. Within a burst of
-    writes `stb` falls while the machine has no word; the machine begins none before all its words are there.
+    A burst of n words takes n + 1 cycles plus the slave's wait states; only one is in progress. Within a write burst
+    `stb` falls while the machine has no word, but the machine starts no burst before all its words are available.
 
     Members
     -------
@@ -53,7 +53,7 @@ class WishboneMaster(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Take a burst when none is under way, then step through its words."""
+        """Accept a burst when none is in progress, then step through its words."""
         m = Module()
         axi, bus = self.axi, self.bus
         low_bits = ceil_log2(self._bus_bytes)
@@ -71,7 +71,7 @@ class WishboneMaster(wiring.Component):
             may_read.eq(axi.arvalid & ~bus.cyc), may_write.eq(axi.awvalid & axi.wvalid & ~bus.cyc),
             write.eq(may_write & (write_turn | ~may_read)), read.eq(may_read & ~write),
             axi.arready.eq(read), axi.awready.eq(write), done.eq(bus.stb & (bus.ack | bus.err)),
-            # A word goes out with the address, or when the one before it is done.
+            # A word is taken with the address, or when the previous word is done.
             axi.wready.eq(write | (bus.cyc & bus.we & ((done & ~last) | ~bus.stb))),
             axi.rvalid.eq(done & ~bus.we), axi.rdata.eq(bus.dat_r), axi.rlast.eq(last), axi.rid.eq(burst_id),
             axi.rresp.eq(Mux(bus.err, _SLVERR, 0)), axi.bid.eq(0), axi.bresp.eq(Mux(wrong, _SLVERR, 0)),

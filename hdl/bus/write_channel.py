@@ -1,4 +1,4 @@
-"""The AXI4 write channel: bursts of store whose beats are there, in order, and their answers."""
+"""The AXI4 write channel: sends the bursts of store in order, and tracks their responses."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from tq_hw.isa.config import Config
 
 __all__ = ["WriteChannel"]
 
-#: Bursts that may be open.
+#: Most outstanding bursts.
 _WRITE_LIMIT = 16
-#: As many of them as a skid buffer holds.
+#: Of these, the number that a skid buffer stores.
 _AHEAD = 2
 
 
 class WriteChannel(wiring.Component):
-    """Send write bursts, at most 16 at a time.
+    """Send write bursts, at most 16 outstanding.
 
-    All beats of a burst must be waiting in `beats` when the burst is given, so that started bursts can always end.
+    All beats of a burst must be waiting in `beats` when the burst is given, so that a started burst always ends.
 
     Members
     -------
@@ -30,10 +30,10 @@ class WriteChannel(wiring.Component):
     beats : In(stream of WriteBeatLayout)
     halt : In(1), start no more bursts
     bus : Out(write_members)
-    answered : Out(1), strobe: a burst marked `last` is answered, and with it all before it
+    answered : Out(1), strobe: a burst marked `last` is answered, and so are all before it
     error : Out(1), strobe: the memory answered with an error
-    idle : Out(1), no burst is under way
-    moved : Out(1), strobe: an address, a beat or an answer was taken
+    idle : Out(1), no burst is outstanding
+    moved : Out(1), strobe: an address, a beat or a response was transferred
     beat : Out(1), strobe: a beat was sent
     """
 
@@ -56,12 +56,12 @@ class WriteChannel(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Let the data follow the addresses."""
+        """Send the data of a burst after its address has been accepted."""
         m = Module()
         bus = self.bus
         m.submodules.address = address = SkidBuffer(BurstLayout())
         m.submodules.data = beats = SkidBuffer(WriteBeatLayout(self._config))
-        # Whether a burst is marked `last`, from small RAM into a register: who is told of an answer lies far off.
+        # The `last` flag goes from small RAM into a register, because the receiver of `answered` is far away.
         m.submodules.flags = flags = Queue(1, _WRITE_LIMIT - _AHEAD)
         m.submodules.oldest = oldest = SkidBuffer(1)
         wiring.connect(m, flags.o, oldest.i)
@@ -73,7 +73,7 @@ class WriteChannel(wiring.Component):
             address.i.payload.eq(self.bursts.payload), address.i.valid.eq(started),
             flags.i.payload.eq(self.bursts.payload.last), flags.i.valid.eq(started),
         ]
-        # Bursts whose address is on its way and whose data is not.
+        # Bursts whose address is accepted and whose data is not yet.
         owed, owes = Signal(range(_WRITE_LIMIT + 1)), Signal()
         paid = Signal()
         m.d.comb += [

@@ -1,4 +1,4 @@
-"""Fetch: read the command stream ahead of need and deal its words to the units' queues."""
+"""Fetch: reads the command stream ahead, and distributes its words to the units' queues."""
 
 from typing import Any, NamedTuple
 
@@ -20,28 +20,28 @@ from tq_hw.isa.layout import BURST_BYTES, FETCH_BYTES, FEW_WORDS, QUEUE_WORDS, U
 
 __all__ = ["Fetch"]
 
-#: A word of the stream, and what a header of these bits would be: one for a unit (a bit for each), or END.
+#: A word of the stream, decoded as if it were a header: one bit per unit that it would address, and END.
 _WORD = data.StructLayout({"word": 32, "units": len(WORKERS), "is_end": 1})
 
 
 class Fetch(wiring.Component):
-    """Deal one word per cycle, in order; a full queue holds up all words after.
+    """Distribute one word per cycle, in order. A full queue stalls all words after it.
 
-    Words are read as long as the buffer (1024 bytes) has room. Refused here: headers that name no unit or have reserved
-    bits, and a stream that ends without END; registers that do not exist are found by UnitControl.
+    Words are read ahead as long as the buffer (1024 bytes) has space. Fetch refuses headers that name no unit or have
+    reserved bits, and a stream that ends without END. UnitControl refuses registers that do not exist.
 
     Members
     -------
     start : In(1), strobe: begin at `addr`; only after a reset
     addr : In(32), a multiple of 16
     size_bytes : In(32), a multiple of 4
-    halt : In(1), deal nothing more
+    halt : In(1), distribute no more words
     memory : Out(MemoryReadSignature)
     load, array, vector, store : Out(stream of 32 bits), the units' queues
-    urgent : Out(1), a queue runs short; not the store unit's, which often gets its only command at the end
-    ended : Out(1), END was met and all queues are empty
-    stall : Out(1), no word was there to deal in the cycle before and END was not met
-    moved : Out(1), strobe: a word was dealt
+    urgent : Out(1), a queue runs short; the store unit's is not counted: its only command often comes at the end
+    ended : Out(1), END was reached and all queues are empty
+    stall : Out(1), in the cycle before, no word was available and END was not reached
+    moved : Out(1), strobe: a word was distributed
     error : Out(4), Status: BAD_COMMAND, NO_END, BUS_ERROR
     """
 
@@ -75,14 +75,14 @@ class Fetch(wiring.Component):
         return m
 
     def _words(self, m: Module, running: Signal) -> tuple[Any, Signal]:
-        """Read the stream; return its words, with what they are if they are headers, and whether none is left."""
+        """Read the stream; return its words, decoded as headers, and whether none is left."""
         per_beat = max(1, self._config.bus_bytes // 4)
         left = Signal(30)
         m.submodules.splitter = splitter = BurstSplitter(self._config, 32)
         m.submodules.buffer = buffer = ReadBuffer(self._config, FETCH_BYTES // BURST_BYTES)
         wiring.connect(m, splitter.o, buffer.i)
         wiring.connect(m, buffer.memory, wiring.flipped(self.memory))
-        # Words left in memory or the buffer; after the last one, those of its beat are dropped.
+        # Words left in memory or in the buffer. The rest of the last word's beat is dropped.
         none_left = Signal()
         m.d.comb += [
             splitter.i.payload.addr.eq(self.addr), splitter.i.payload.size_bytes.eq(self.size_bytes),
@@ -109,7 +109,7 @@ class Fetch(wiring.Component):
         return words, none_left
 
     def _queues(self, m: Module, word: Value) -> "_Queues":
-        """Add the units' queues; a word that is dealt passes a register on its way."""
+        """Add the units' queues. A word passes a register on its way into one."""
         dealt = delayed(m, word, 1, "dealt")
         queues = {}
         rooms: list[Value] = []
@@ -118,7 +118,7 @@ class Fetch(wiring.Component):
             name = unit.name.lower()
             queues[unit] = queue = Queue(32, QUEUE_WORDS, registered=True)
             m.submodules[f"queue_{name}"] = queue
-            # Out of the block RAM into a register, before anyone looks at the word.
+            # From block RAM into a register, before the word is decoded.
             m.submodules[f"next_{name}"] = ahead = SkidBuffer(32)
             m.d.comb += queue.i.payload.eq(dealt)
             wiring.connect(m, queue.o, ahead.i)
@@ -136,11 +136,11 @@ class Fetch(wiring.Component):
         return _Queues(queues, rooms, empty)
 
     def _deal(self, m: Module, words: Any, none_left: Signal, queues: "_Queues", running: Signal) -> None:
-        """Give each word to the queues of its command's units; stop at END and at what should not be there."""
+        """Send each word to the queues of its command's unit; stop at END, or at an invalid word."""
         word = words.o.payload
         deal = Signal()
         header = data.View(HeaderLayout(), word.word)
-        # Of the counters, what is asked each cycle stands in a register: some values, no words.
+        # What is tested in every cycle is a register: whether values are left.
         values = Signal(header.count.shape())
         target, goes_to = Signal(len(WORKERS)), Signal(len(WORKERS))
         to_values = Signal()
@@ -168,7 +168,7 @@ class Fetch(wiring.Component):
                 m.d.sync += [values.eq(values - 1), to_values.eq(values != 1)]
             with m.Else():
                 m.d.sync += [values.eq(header.count), to_values.eq(header.count != 0), target.eq(word.units)]
-        # What comes after END, or after an error, is dropped.
+        # Words after END, or after an error, are dropped.
         m.d.comb += [words.o.ready.eq(deal | ~running), self.ended.eq(met_end & queues.empty)]
         with m.If(self.memory.error):
             m.d.sync += [self.error.eq(Status.BUS_ERROR), running.eq(0)]
@@ -178,7 +178,7 @@ class _Queues(NamedTuple):
     """The units' queues."""
 
     by_unit: dict[Unit, Queue]
-    #: Whether each queue takes a word, in the order of WORKERS.
+    #: Whether each queue accepts a word, in the order of WORKERS.
     rooms: list[Value]
-    #: No word is in a queue, on its way to one, or in front of its unit; one cycle late.
+    #: No word is in a queue, on its way to one, or waiting at a unit; one cycle late.
     empty: Signal

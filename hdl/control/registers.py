@@ -1,4 +1,4 @@
-"""The register bus: start and stop, status, the first error, counters."""
+"""The host's registers: start and stop, status, the first error, counters."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -18,14 +18,14 @@ __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"
 
 #: Byte addresses of the bus.
 ADDRESS_BITS = 8
-#: Length of a reset of the units, and the most cycles in which it must reach all of them.
+#: Cycles for which the units' reset is asserted; it must reach all of them within as many.
 RESET_CYCLES = 8
-#: Counters that one flip-flop clears.
+#: Counters cleared by one flip-flop.
 _COUNTERS_AT_ONCE = 4
-#: What is counted in addition to the cycles, in the order of COUNTERS.
+#: Events that are counted in addition to cycles, in the order of COUNTERS.
 EVENTS = COUNTERS[1:]
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
-#: Bits that a written register keeps: addresses are multiples of 16, the length of the commands a multiple of 4.
+#: Writable bits of each register: addresses are multiples of 16, the length of the commands is a multiple of 4.
 _MASKS = {"command_offset": ~15, "command_bytes": ~3, "watchdog": ~0, **{f"base{region}": ~15 for region in range(4)}}
 
 
@@ -36,15 +36,15 @@ def host_members() -> dict[str, wiring.Member]:
 
 
 class Registers(wiring.Component):
-    """Registers of isa/control.py, and the machine's states.
+    """The registers of isa/control.py, and the state machine of a run.
 
-    When a run ends, by its last command, an error or a stop, open bursts are let end and the units are reset; only then
-    does the next start begin, and a stop that ended a run is no longer busy. While the machine is busy, a start and
-    writes of other registers than `control` are ignored. At the first error everything halts: no unit is given an
-    operation, no burst is started. Status, error and counters stay until the next start or stop.
+    A run ends with its last command, an error, or a stop. Then outstanding bursts finish and the units are reset. Only
+    after that does the next start begin, or is a stop no longer busy. While the machine is busy, a start and writes to
+    registers other than `control` are ignored. The first error halts everything: no unit gets another operation, no
+    burst is started. Status, error and counters stay until the next start or stop.
 
-    Where memory does not give the answers that it owes, a stop comes back all the same, and a start ends in
-    NO_ANSWER: `status` says so until the answers come, or until memory and machine are reset.
+    If memory never gives the answers that it owes, a stop still completes, and a start ends in NO_ANSWER. `status` says
+    so until the answers arrive, or until memory and machine are reset.
 
     Members
     -------
@@ -55,13 +55,13 @@ class Registers(wiring.Component):
     base : Out(ArrayLayout(32, 4)); command_addr, command_bytes : Out(32)
     start : Out(1), strobe for fetch
     reset_units : Out(1), for RESET_CYCLES; a unit is ready RESET_CYCLES later
-    halt : Out(1), give out nothing more
-    channels_idle : In(1), no burst is open
-    finished : In(1), in the cycle before END was met and all units were idle
-    errors : In(ArrayLayout(4, 5)), Status by unit; the lowest unit counts if several stop in one cycle
-    error_at : In(ArrayLayout(NUMBER_BITS, 5)), low bits of the number of the operation that the error is about
+    halt : Out(1), start nothing more
+    channels_idle : In(1), no burst is outstanding
+    finished : In(1), in the cycle before END was reached and all units were idle
+    errors : In(ArrayLayout(4, 5)), Status by unit; of several units in one cycle the lowest counts
+    error_at : In(ArrayLayout(NUMBER_BITS, 5)), low bits of the number of the operation that caused the error
     runs : In(ArrayLayout(32, 5)), operations started, by unit; the error is about one of the last ones, or the next
-    watchdog : Out(32), the register; running, draining : Out(1), a run is under way, or what it left open
+    watchdog : Out(32), the register; running, draining : Out(1), a run is in progress; its outstanding bursts are
     asked : Out(1), strobe: a start or a stop
     given_up : In(1), strobe: memory did not answer in time; owed : In(3), the unit that it owes an answer
     events : In(len(EVENTS)), counted while running, unless the configuration has few counters
@@ -118,7 +118,7 @@ class Registers(wiring.Component):
         finished = delayed(m, self.finished, 2, "finished", control=True)
         begins, events = self._count(m, counters)
 
-        # What the units left behind is drained and reset as soon as they end, so that a start need not wait for it.
+        # Drain and reset begin as soon as a run ends, so that a start need not wait for them.
         again = Signal()
         with m.FSM(name="state", init="RESET") as states:
             drained = Signal()
@@ -131,7 +131,7 @@ class Registers(wiring.Component):
         return m
 
     def _host(self, m: Module, status: "_Status", counters: list[Signal]) -> None:
-        """Let the host write the registers of a run while none is under way, and read all of them."""
+        """Host access: write the registers of a run while none is in progress, read all of them."""
         kept = {name: Signal(32, name=name) for name in _MASKS}
         m.d.comb += [
             *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
@@ -146,7 +146,7 @@ class Registers(wiring.Component):
             **kept,
             **{counter.name: counter for counter in counters},
         }
-        # A sum of choices: as a chain of them it would become a reset of the register, on wires of its own.
+        # An OR of masked values: a chain of multiplexers would be mapped to a reset of the register, on slow wires.
         read_data: Any = 0
         for name, value in values.items():
             reads = Signal(name=f"reads_{name}")
@@ -158,10 +158,10 @@ class Registers(wiring.Component):
                 m.d.sync += register.eq(self.write_data & _MASKS[name])
 
     def _first_error(self, m: Module) -> "_Error":
-        """Choose among the units' errors: of those of one cycle the first unit's.
+        """Choose among the units' errors: of several in one cycle, the first unit's.
 
-        Errors wait three cycles here, so that the choice among them is off the paths of the units and of the state;
-        the end of a run waits with them.
+        Errors are delayed by three cycles, which keeps the choice off the paths of the units and of the state. The end
+        of a run is delayed with them.
         """
         codes = Signal(self.errors.shape())
         runs = Signal(self.runs.shape())
@@ -187,7 +187,7 @@ class Registers(wiring.Component):
     def _count(self, m: Module, counters: list[Signal]) -> tuple[Signal, Signal]:
         """Count cycles and events; return the flag that clears the counters, and the events.
 
-        Counters are hundreds of flip-flops: they hear of the state late, a few in each cycle.
+        Counters are hundreds of flip-flops: clears and events reach them some cycles late, a group per cycle.
         """
         running, begins = self.running, Signal()
         events = Signal(len(EVENTS))
@@ -203,7 +203,7 @@ class Registers(wiring.Component):
 
     def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",
              finished: Signal) -> None:
-        """States from a start to the end of its run; `again`: a start waits for what an earlier run left behind."""
+        """States from a start to the end of its run; `again`: a start waits for the cleanup of an earlier run."""
         with m.State("IDLE"):
             m.d.sync += status.busy.eq(0)
             with m.If(asked.stop):
@@ -230,7 +230,7 @@ class Registers(wiring.Component):
                 m.next = "DRAIN"
 
     def _end(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, drained: Signal) -> None:
-        """States after a run: open bursts end, then the units are reset; who asks meanwhile is busy until then."""
+        """States after a run: drain bursts, then reset the units. A start or stop meanwhile sets busy."""
         left = Signal(range(2 * RESET_CYCLES), init=2 * RESET_CYCLES - 1)
         with m.State("DRAIN"):
             with m.If(self.given_up):
@@ -252,7 +252,7 @@ class Registers(wiring.Component):
 
 
 class _Status:
-    """What the host reads of a run."""
+    """The state of a run as the host reads it."""
 
     def __init__(self) -> None:
         self.busy, self.done, self.failed, self.owed = Signal(), Signal(), Signal(), Signal()
@@ -264,11 +264,11 @@ class _Status:
         return Cat(self.busy, self.done, self.failed, self.owed)
 
     def fail(self, unit: ValueLike, code: ValueLike, index: ValueLike) -> list[Any]:
-        """Return what ends a run with an error of operation `index`."""
+        """Return the assignments that end a run with an error of operation `index`."""
         return [self.failed.eq(1), self.error_unit.eq(unit), self.error_code.eq(code), self.error_index.eq(index)]
 
     def clear(self) -> list[Any]:
-        """Return what forgets how the last run ended."""
+        """Return the assignments that clear the result of the last run."""
         return [self.done.eq(0), self.failed.eq(0), self.error_code.eq(0), self.error_unit.eq(0),
                 self.error_index.eq(0)]
 
@@ -282,7 +282,7 @@ class _Asked(NamedTuple):
 
 @dataclass(frozen=True)
 class _Error:
-    """The first error of a run, `wrong` when there is one."""
+    """The first error of a run; `wrong`: there is one."""
 
     wrong: Signal
     unit: Signal

@@ -1,4 +1,4 @@
-"""Where the values of a command go: which index is that of a register, which of a word of the engine's table."""
+"""The destination of a command's values: by index, a register or a word of the engine's table."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ __all__ = ["IndexRange", "Target"]
 
 
 class IndexRange:
-    """Whether an index is in a range: of the value that comes next, and of the one after it.
+    """Whether the index of the next value, and the index after it, lie in a range.
 
-    Both are registers. When a value is written comes late in its cycle, and from afar: it only chooses between them.
+    Both flags are registers. The write strobe is late in its cycle and has a long path, so it only selects one.
     """
 
     def __init__(self, name: str, first: int, end: int) -> None:
@@ -21,11 +21,11 @@ class IndexRange:
         self._follows = Signal(name=f"{name}_follows")
 
     def begin(self, index: Value) -> list[Any]:
-        """Say it of `index` and of the one after it."""
+        """Compute the flags of `index` and of the one after it."""
         return [self.holds.eq(self._has(index, 0)), self._follows.eq(self._has(index, 1))]
 
     def step(self, index: Value) -> list[Any]:
-        """Say it of the two after `index`, of which it was said."""
+        """Advance by one from `index`."""
         return [self.holds.eq(self._follows), self._follows.eq(self._has(index, 2))]
 
     def _has(self, index: Value, further: int) -> Value:
@@ -34,7 +34,7 @@ class IndexRange:
 
 @dataclass(frozen=True)
 class Target:
-    """Where the next value of a command goes."""
+    """The destination of the next value."""
 
     index: Signal
     #: The registers, and the engine's table where there is one.

@@ -11,22 +11,22 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["WORKERS", "TokenSignature", "Tokens"]
 
-#: The units that give and take tokens, in the order of the `wait_*` and `post_*` fields.
+#: The units that exchange tokens, in the order of the `wait_*` and `post_*` fields.
 WORKERS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)
 _TOKEN_BITS = 8
 _COUNTS = data.ArrayLayout(_TOKEN_BITS, len(WORKERS))
 
 
 class TokenSignature(wiring.Signature):
-    """A unit's way to the counters.
+    """A unit's interface to the counters.
 
     Members
     -------
-    wait : Out(ArrayLayout(8, 4)), tokens wanted from each worker
-    enough : In(1), register: one cycle ago all counters held that much (they can only have grown since)
-    take : Out(1), strobe: take them; only while `enough`, `wait` as in the cycle before and nothing taken then
+    wait : Out(ArrayLayout(8, 4)), tokens required from each worker
+    enough : In(1), register: one cycle ago all counters had that many (they can only have grown since)
+    take : Out(1), strobe: take them; only while `enough`, with `wait` as in the cycle before and nothing taken then
     post : Out(ArrayLayout(8, 4)), tokens for each worker
-    give : Out(1), strobe: give them
+    give : Out(1), strobe: post them
     """
 
     def __init__(self) -> None:
@@ -36,12 +36,12 @@ class TokenSignature(wiring.Signature):
 class Tokens(wiring.Component):
     """One counter (0..255) for each ordered pair of workers.
 
-    A unit that waits for itself or posts to itself breaks the rules: UnitControl refuses it.
+    A unit that waits for itself or posts to itself breaks a rule: UnitControl refuses the operation.
 
     Members
     -------
     load, array, vector, store : In(TokenSignature)
-    error_load, ... : Out(4), strobe of TOKEN_OVERFLOW: a counter that this unit gave to went beyond 255
+    error_load, ... : Out(4), strobe of TOKEN_OVERFLOW: a counter that this unit posted to exceeded 255
     """
 
     load: Any
@@ -54,7 +54,7 @@ class Tokens(wiring.Component):
                          | {f"error_{unit.name.lower()}": Out(4) for unit in WORKERS})
 
     def elaborate(self, platform: object) -> Module:
-        """Count; giving and taking may fall into one cycle."""
+        """Count. Post and take may coincide."""
         m = Module()
         ports = [getattr(self, unit.name.lower()) for unit in WORKERS]
         enough: list[list[Any]] = [[] for _ in WORKERS]
@@ -65,7 +65,7 @@ class Tokens(wiring.Component):
                     continue
                 count = Signal(_TOKEN_BITS, name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}")
                 grown = Signal(_TOKEN_BITS + 1, name=f"{count.name}_next")
-                # `give` and `take` come late: they only choose.
+                # `give` and `take` are late in their cycles, so they only select.
                 given, wanted = source.post[taker], target.wait[giver]
                 m.d.comb += grown.eq(Mux(source.give, Mux(target.take, count + given - wanted, count + given),
                                          Mux(target.take, count - wanted, count)))

@@ -1,4 +1,4 @@
-"""What stands in front of each engine: its registers, its tokens, its operations in flight."""
+"""The control of one unit: decodes its commands, handles its tokens, and issues operations to its engine."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_
 
 __all__ = ["IN_FLIGHT", "HeaderLayout", "UnitControl"]
 
-#: Operations that an engine may hold at a time.
+#: Most operations that an engine has accepted and not done.
 IN_FLIGHT = 4
 _TABLE_BASE = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}
 
@@ -33,27 +33,27 @@ class HeaderLayout(data.StructLayout):
 
 
 class UnitControl(wiring.Component):
-    """Decode the commands of one unit and hand its operations to its engine.
+    """Decode the commands of one unit and issue its operations to its engine.
 
-    One word per cycle goes into the registers. A RUN takes its tokens, then stands on `o` until the engine takes it;
-    the words after it wait so long, so `o.payload` holds still. The engine counts as free for table writes when
-    nothing is in flight and it says idle. From the last word of a RUN whose tokens are there to `o.valid`: 4 cycles, 3
-    if it is a header alone. An operation that breaks a rule, and a register that does not exist, stop the unit when
-    nothing is in flight.
+    One word per cycle goes into the registers. A RUN takes its tokens, then is offered on `o` until the engine accepts
+    it. The words after it wait, so `o.payload` is stable. Table writes also wait until nothing is in flight and the
+    engine is idle. From the last word of a RUN whose tokens are available to `o.valid`: 4 cycles, 3 if the RUN is
+    only a header. An operation that breaks a rule, and a register that does not exist, stop the unit once nothing is in
+    flight.
 
     Members
     -------
     words : In(stream of 32 bits), headers and values of this unit
-    halt : In(1), one cycle later take tokens for nothing more
+    halt : In(1), from the next cycle on take no tokens
     o : Out(operation_signature(unit, config)), to the engine
-    table : Out(TableWriteSignature), to the engine; array and vector alone write it
+    table : Out(TableWriteSignature), to the engine; only array and vector have tables
     done : In(1), strobe from the engine, one per operation, in order
     engine_idle : In(1), the engine does nothing
     tokens : Out(TokenSignature)
     idle : Out(1), no operation is waiting or in flight; commands without RUN may be
     waiting : Out(1), a RUN waits for tokens
-    runs : Out(32), operations that the engine took
-    oldest : Out(NUMBER_BITS), low bits of the number of the operation that is done next
+    runs : Out(32), operations accepted by the engine
+    oldest : Out(NUMBER_BITS), low bits of the number of the oldest operation in flight
     under_way : Out(1), operations are in flight
     error : Out(4), Status: BAD_COMMAND (no such register), BAD_OPERATION; of operation `runs`
     """
@@ -82,7 +82,7 @@ class UnitControl(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Wire registers, rules and tokens; then step the states: header, values, tokens, offer."""
+        """Connect registers, rules and tokens; then the states: header, values, tokens, offer."""
         m = Module()
         registers = self._registers(m)
         in_flight, started, may_take = self._flight(m)
@@ -102,7 +102,7 @@ class UnitControl(wiring.Component):
         return m
 
     def _registers(self, m: Module) -> list[Signal]:
-        """Return the registers, of which the operation's fields are."""
+        """Return the registers, and connect the operation's fields to them."""
         layout, there = UNITS[self._unit], fields_of(self._unit, self._config)
         registers = [Signal(max(f.offset + f.bits for f in r.fields if f in there), name=f"register_{r.name}")
                      for r in layout.registers]
@@ -114,20 +114,20 @@ class UnitControl(wiring.Component):
         return registers
 
     def _flight(self, m: Module) -> tuple[Signal, Signal, Signal]:
-        """Count what the engine holds; return the count, the strobe of one more, whether one may take tokens."""
+        """Count operations in flight; return the count, the strobe of a new one, and whether one may take tokens."""
         in_flight = Signal(range(IN_FLIGHT + 1))
         started, may_take = Signal(), Signal()
         m.d.comb += started.eq(self.o.valid & self.o.ready)
-        # One cycle late: between an operation that starts and the next one's tokens there is a header.
+        # One cycle late: a header lies between an operation's start and the next one's tokens.
         m.d.sync += may_take.eq((in_flight != IN_FLIGHT) & ~self.halt)
         m.d.sync += in_flight.eq(in_flight + started - self.done)
-        # An enable, not an addend: `started` comes late, the carry is long.
+        # As enable, not as addend: `started` is late, and the carry chain is long.
         with m.If(started):
             m.d.sync += self.runs.eq(self.runs + 1)
         return in_flight, started, may_take
 
     def _give_tokens(self, m: Module, started: Signal) -> None:
-        """Ask for the tokens that the operation waits for; keep those that it posts until it is done."""
+        """Request the tokens that the operation waits for; keep those that it posts until it is done."""
         operation = self.o.payload
         m.submodules.posts = posts = Queue(self.tokens.post.shape(), IN_FLIGHT)
         names = [f"_{unit.name.lower()}" for unit in WORKERS]
@@ -138,7 +138,7 @@ class UnitControl(wiring.Component):
         ]
 
     def _target(self, m: Module, register_words: int, in_flight: Signal) -> Target:
-        """Compare the index of the next value with the registers and the engine's table, a cycle ahead."""
+        """Compare the next value's index with the ranges of the registers and the engine's table, a cycle ahead."""
         index = Signal(data.View(HeaderLayout(), self.words.payload).first.shape(), name="index")
         plain = IndexRange("plain", 0, register_words)
         ranges = [plain]
@@ -151,12 +151,12 @@ class UnitControl(wiring.Component):
             m.d.comb += self.table.index.eq(index - base)
         may_write, quiet = Signal(), Signal()
         m.d.comb += [self.table.data.eq(self.words.payload), may_write.eq(plain.holds | in_table & quiet)]
-        # One cycle late: between an operation that starts and the next value there is a header.
+        # One cycle late: a header lies between an operation's start and the next value.
         m.d.sync += quiet.eq((in_flight == 0) & self.engine_idle)
         return Target(index, ranges, in_table, quiet, may_write, Signal(name="writes"))
 
     def _write_registers(self, m: Module, registers: list[Signal], target: Target) -> None:
-        """Write the register at the index one cycle late: the registers lie far off, at their engine."""
+        """Write the register at the index one cycle late: the registers are far away, at their engine."""
         index, writes = target.index, target.writes
         late_word = delayed(m, self.words.payload, 1, "late_word")
         for number, word in enumerate(registers):
@@ -164,7 +164,7 @@ class UnitControl(wiring.Component):
                 m.d.sync += word.eq(late_word)
 
     def _receive(self, m: Module, target: Target, nothing: Value) -> None:
-        """States in which words come: a header, its values to registers or table, then a RUN settles.
+        """States that take words: a header, its values to registers or table; then a RUN settles.
 
         `nothing`: no operation is in flight, and the engine does nothing.
         """
@@ -198,7 +198,7 @@ class UnitControl(wiring.Component):
             m.next = "CHECK"
 
     def _start(self, m: Module, legal: Value, may_take: Signal, quiet: Signal) -> None:
-        """States of a RUN: its rules and tokens are compared, its tokens taken, its operation offered."""
+        """States of a RUN: check its rules and tokens, take the tokens, offer the operation."""
         with m.State("CHECK"):
             # The counters compare in this cycle, and the rules with the fields.
             m.next = "TOKENS"

@@ -1,4 +1,4 @@
-"""The watchdog: counts cycles in which nothing moves, and says who waits."""
+"""The watchdog: counts cycles in which nothing moves, and names the unit that waits."""
 
 from typing import Any
 
@@ -12,20 +12,20 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["QUIET_CYCLES", "Watchdog"]
 
-#: After a read burst that ended in the wrong place, what is still to come is there when nothing has moved so long.
+#: When nothing has moved for this long after a burst that ended at the wrong beat, no beat is expected any more.
 QUIET_CYCLES = 1 << 14
-#: Who is named if several wait for memory: fetch reads ahead of need.
+#: Which unit is named if several wait for memory: fetch is last, because it reads ahead.
 _BY_MEMORY = (Unit.LOAD, Unit.STORE, Unit.CONTROL)
 
 
 class Watchdog(wiring.Component):
-    """Stop a run in which nothing has moved for `limit` cycles, and give up waiting for memory when it has ended.
+    """Stop a run in which nothing has moved for `limit` cycles; after a run, give up waiting for memory.
 
     Members
     -------
     limit : In(32), 0: never
-    running : In(1), a run is under way; draining : In(1), it has ended, and memory owes answers
-    moved : In(1), something moved, or began to wait again
+    running : In(1), a run is in progress; draining : In(1), it has ended, and memory owes answers
+    moved : In(1), something moved, or a new wait began
     memory : In(5), by unit: memory owes it answers (control: fetch)
     tokens, under_way : In(5), by unit: a RUN waits for tokens; operations are in flight
     error : Out(ArrayLayout(4, 5)), strobe of Status by unit: NO_ANSWER or DEADLOCK of the unit that waits
@@ -67,7 +67,7 @@ class Watchdog(wiring.Component):
             asked.eq(self.limit.any()), over.eq(equal.all() & asked & self.running),
             self.quiet.eq(count >= QUIET_CYCLES), self.given_up.eq(self.draining & (count == DRAIN_CYCLES)),
         ]
-        # Who waits comes from all over the device, late in its cycle: two registers stand on the way.
+        # The inputs come from all over the device, late in their cycles: two register stages follow.
         memory, tokens, under_way = (Signal(len(Unit), name=name) for name in ("memory", "tokens", "under_way"))
         m.d.sync += [memory.eq(self.memory), tokens.eq(self.tokens & ~self.under_way), under_way.eq(self.under_way)]
         waits = Signal(len(Unit))
