@@ -1,4 +1,4 @@
-"""Where the beats of loads go: those of coded runs to the decoder, in pieces of what it sees, the others past it."""
+"""Routes the beats of loads: those of coded runs to the decoder, cut into pieces, all others around it."""
 
 from typing import Any
 
@@ -18,12 +18,12 @@ _RUN_BITS = 24
 
 
 def run_beats_bits(config: Config) -> int:
-    """Bits of the beats of a coded run, which is whole beats."""
+    """Bits of the number of beats of a coded run. A coded run is whole beats."""
     return _RUN_BITS - ceil_log2(config.bus_bytes)
 
 
 def beat_number_bits(config: Config) -> int:
-    """Low bits of a beat's number: half of the numbers for what the buffer holds or waits for, room for what asks."""
+    """Bits of a beat number: twice the buffer's beats, so that outstanding beats and new requests stay distinct."""
     return ceil_log2(LOAD_BYTES // config.bus_bytes) + 1
 
 
@@ -35,16 +35,16 @@ class PieceLayout(data.StructLayout):
 
 
 class BeatRouter(wiring.Component):
-    """Send beats one of two ways, a cycle later: each is told apart as it comes into a queue of two.
+    """Route beats one of two ways, one cycle later; the choice is made on entry to a queue of two.
 
     Members
     -------
     beats : In(stream of 8 * bus_bytes bits); `beats.ready` is a register
-    firsts : In(stream of beat_number_bits), number of the first beat of each coded run, there before the beat
-    sizes : In(stream of run_beats_bits), its beats
+    firsts : In(stream of beat_number_bits), number of the first beat of each coded run, valid before that beat
+    sizes : In(stream of run_beats_bits), number of beats of each coded run
     plain : Out(stream of 8 * bus_bytes bits), beats of the other runs
-    coded : Out(stream of PieceLayout), of coded ones
-    idle : Out(1), no coded run has begun or is to come
+    coded : Out(stream of PieceLayout), beats of coded runs
+    idle : Out(1), no coded run is in progress or pending
     """
 
     beats: stream.Interface
@@ -63,7 +63,7 @@ class BeatRouter(wiring.Component):
             "coded": Out(stream.Signature(PieceLayout(config.bus_bytes))), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Number the beats, and mark a run's first one; count the rest of its run."""
+        """Number the beats, mark the first beat of a coded run, and count the rest of that run."""
         m = Module()
         m.submodules.told = told = SkidBuffer(data.StructLayout({"data": 8 * self._config.bus_bytes, "first": 1}))
         number = Signal(beat_number_bits(self._config))
@@ -101,13 +101,13 @@ class BeatRouter(wiring.Component):
 
 
 class Pieces(wiring.Component):
-    """Make pieces of `view_bytes` of the beats of a run, the last one with zeros after the beats.
+    """Convert the beats of a run to pieces of `view_bytes`; the last piece is padded with zeros.
 
     Members
     -------
     i : In(stream of PieceLayout), beats
     o : Out(stream of PieceLayout), pieces
-    idle : Out(1), nothing is held
+    idle : Out(1), nothing is stored
     """
 
     i: stream.Interface
@@ -120,7 +120,7 @@ class Pieces(wiring.Component):
                           "o": Out(stream.Signature(PieceLayout(self._piece))), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Pass beats that are pieces; else gather or cut."""
+        """Pass beats of the same size through; otherwise gather or cut them."""
         m = Module()
         if self._piece > self._beat:
             self._gather(m)
@@ -132,7 +132,7 @@ class Pieces(wiring.Component):
         return m
 
     def _gather(self, m: Module) -> None:
-        """Fill a register beat by beat; it is offered when it is full."""
+        """Fill a register beat by beat, and offer it when it is full."""
         count, bits = self._piece // self._beat, 8 * self._beat
         slots = [Signal(bits, name=f"slot{number}") for number in range(count)]
         at = Signal(range(count))
@@ -156,7 +156,7 @@ class Pieces(wiring.Component):
                 m.d.sync += slot.eq(self.i.payload.data)
 
     def _cut(self, m: Module) -> None:
-        """Offer parts of a beat in order."""
+        """Offer the parts of a beat in order."""
         count = self._beat // self._piece
         at = Signal(range(count))
         final = at == count - 1

@@ -1,4 +1,4 @@
-"""Compressed weights between memory and words: a way past the realigner's window for the beats of coded runs."""
+"""The decoder of compressed weights in the load unit: coded runs bypass the realigner's window."""
 
 from amaranth import Module, Signal
 from amaranth.lib import stream, wiring
@@ -12,15 +12,15 @@ __all__ = ["Decoder"]
 
 
 class Decoder(wiring.Component):
-    """Take the beats of coded runs and give their rows; the other beats go on.
+    """Decode the beats of coded runs to rows; pass the other beats through.
 
     Members
     -------
-    beats, plain : In and Out(stream of 8 * bus_bytes bits), all beats, and those of runs that are not coded, a cycle
+    beats, plain : In and Out(stream of 8 * bus_bytes bits), all beats; the beats of runs that are not coded, a cycle
         later; `plain.ready` ends at the router's queue
-    firsts, sizes : In(stream), of each coded run: the number of its first beat, its beats; see BeatRouter
+    firsts, sizes : In(stream), of each coded run: number of its first beat, number of beats; see BeatRouter
     can, take, last, o : rows, see RowsAhead
-    idle : Out(1), nothing of a coded run is held or to come
+    idle : Out(1), no coded run is stored or pending
     """
 
     beats: stream.Interface

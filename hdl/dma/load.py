@@ -1,4 +1,4 @@
-"""The load unit: system memory to scratchpad."""
+"""The load unit: copies system memory to the scratchpad."""
 
 from typing import Any
 
@@ -23,17 +23,17 @@ from tq_hw.isa.layout import BURST_BYTES, LOAD_BYTES, Unit
 
 __all__ = ["LoadUnit"]
 
-#: Operations whose reads are asked for while earlier words are still written.
+#: Operations whose reads may be requested while words of earlier ones are still written.
 _AHEAD = 4
-#: Operations that are taken and not done, at most.
+#: Most operations accepted and not done.
 _MOST_HELD = 4 * _AHEAD
 
 
 class LoadUnit(wiring.Component):
-    """Run load operations, as docs/reference/semantics.md says, bytes at any alignment.
+    """Run load operations as docs/reference/semantics.md defines them, with bytes at any alignment.
 
-    Three parts work ahead of each other: addresses (bursts are asked for as soon as an operation is taken), plan (one
-    word per cycle, from the fields alone) and realigner (a word as soon as its beats are there). A long run moves
+    Three parts run decoupled: addresses (requests bursts as soon as an operation is accepted), plan (one word per
+    cycle, from the fields only) and realigner (writes a word as soon as its beats have arrived). A long run moves
     bus_bytes per cycle, or one word per cycle where words share or skip bytes.
 
     Members
@@ -43,7 +43,7 @@ class LoadUnit(wiring.Component):
     memory : Out(MemoryReadSignature)
     port : Out(WriteSignature)
     done : Out(1), strobe per operation, in order, in the cycle after its last word was granted
-    idle : Out(1), no operation and no beat is held
+    idle : Out(1), no operation and no beat is stored
     stall : Out(1), a word waits for memory or for the port
     moved : Out(1), strobe: a word was written
     error : Out(4), strobe of Status: BAD_ADDRESS, BUS_ERROR; error_at : Out, low bits of the operation's number
@@ -70,7 +70,7 @@ class LoadUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Give an operation to addresses and plan."""
+        """Pass an operation to addresses and plan."""
         m = Module()
         config, op = self._config, self.i.payload
         m.submodules.addresses = addresses = _Addresses(config)
@@ -85,7 +85,7 @@ class LoadUnit(wiring.Component):
         wiring.connect(m, realigner.port, wiring.flipped(self.port))
         m.d.comb += addresses.base.eq(self.base)
 
-        # Words come in the order of the operations; a beat's burst tells its own.
+        # Words keep the order of the operations, so counting ends gives a word's operation. A burst carries its number.
         ends = Signal(NUMBER_BITS)
         m.d.sync += ends.eq(ends + realigner.done)
         m.d.sync += [self.error.eq(Status.OK), self.moved.eq(self.port.en & self.port.grant)]
@@ -94,12 +94,12 @@ class LoadUnit(wiring.Component):
         with m.If(self.port.beyond):
             m.d.sync += [self.error.eq(Status.BAD_ADDRESS), self.error_at.eq(ends)]
 
-        # One cycle late, and so is the operation's own offer: what it is offered to lies far off.
+        # One cycle late, as is the operation's own offer: the logic that accepts it is far away.
         offered = Signal()
         m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
         free = Signal()
         m.d.sync += free.eq(addresses.ready & ahead.i.ready)
-        # A register: who hears of it lies all over the unit.
+        # A register, because it fans out over the whole unit.
         take = Signal()
         m.d.sync += take.eq(self.i.valid & offered & free & ~take)
         m.d.comb += [
@@ -120,7 +120,7 @@ class LoadUnit(wiring.Component):
         return m
 
     def _decode(self, m: Module, addresses: "_Addresses", ahead: Queue, realigner: Realigner) -> None:
-        """Put the decoder between beats and words; the plan sees nothing of coded runs."""
+        """Put the decoder between beats and words. To the plan, coded runs have no beats."""
         m.submodules.decoder = decoder = Decoder(self._config)
         op = self.i.payload
         with m.If(op.coded):
@@ -136,17 +136,17 @@ class LoadUnit(wiring.Component):
 
 
 class _Addresses(wiring.Component):
-    """Ask for the runs of one operation.
+    """Request the runs of one operation.
 
     Members
     -------
     start : In(1), strobe, only while `ready`: take `op`
     op : In(operation of the load unit)
     base : In(ArrayLayout(32, 4))
-    ready : Out(1), all bursts of the operation before are asked for
+    ready : Out(1), all bursts of the previous operation are requested
     memory : Out(MemoryReadSignature)
     beats : Out(stream of 8 * bus_bytes bits), what was read
-    firsts, sizes : with compressed_weights: the decoder's, of each coded run
+    firsts, sizes : with compressed_weights: for the decoder, of each coded run
     """
 
     start: Signal
@@ -170,7 +170,7 @@ class _Addresses(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Add base and offset, make runs, and bursts."""
+        """Add base and offset; generate runs, then bursts."""
         m = Module()
         config = self._config
         m.submodules.runs = runs = RunGenerator(32)
@@ -209,7 +209,7 @@ class _Addresses(wiring.Component):
         ]
         if config.compressed_weights:
             self._tell_coded(m, next_number, splitter)
-        # The channel's turns come from afar.
+        # The channel's grant has a long path.
         m.submodules.asks = asks = SkidBuffer(ReadBurstLayout())
         wiring.connect(m, splitter.o, asks.i)
         wiring.connect(m, asks.o, buffer.i)
@@ -218,13 +218,13 @@ class _Addresses(wiring.Component):
         return m
 
     def _tell_coded(self, m: Module, next_number: Signal, splitter: BurstSplitter) -> None:
-        """Tell the decoder how long a coded run is, and, with its first burst, which beat is its first one."""
+        """Pass the length of a coded run to the decoder, and, with its first burst, the number of its first beat."""
         m.submodules.firsts = firsts = Queue(self.firsts.p.shape(), _MOST_HELD)
         m.submodules.sizes = sizes = Queue(self.sizes.p.shape(), _MOST_HELD)
         wiring.connect(m, firsts.o, wiring.flipped(self.firsts))
         wiring.connect(m, sizes.o, wiring.flipped(self.sizes))
         burst, asked = splitter.o.payload, Signal(self.firsts.p.shape())
-        #: By number: operations whose run is coded, and has no burst yet.
+        #: By number: operations whose run is coded and has no burst yet.
         coded = Signal(1 << NUMBER_BITS)
         goes = splitter.o.valid & splitter.o.ready
         m.d.comb += [

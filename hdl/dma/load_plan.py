@@ -1,7 +1,7 @@
-"""The words of a load operation, from its fields alone: where each goes and which bytes of the runs it holds.
+"""The plan of a load operation: from its fields, the address of each word and the bytes of the runs in it.
 
-Terms: `at` is the position of a word's lane 0, in bytes from the first beat of its run (negative in front of it, among
-the fill bytes); `left` counts the bytes from lane 0 to the end of the run, `lead` the fill bytes still in front of it.
+Terms: `at` is the position of a word's lane 0, in bytes from the first beat of its run (negative within the fill bytes
+before it); `left` is the number of bytes from lane 0 to the end of the run, `lead` the number of fill bytes before it.
 """
 
 from typing import Any
@@ -18,43 +18,43 @@ from tq_hw.isa.config import Config
 
 __all__ = ["LoadPlan", "PlanLayout", "WordLayout", "lane_bits", "ring_size", "window_beats", "word_beats"]
 
-#: Bits that hold 0..32, bytes of a word.
+#: Bits for 0..32, the bytes of a word.
 _BYTES_BITS = 6
 _RUN_BITS = 24
 _PAD_BITS = 16
-#: Planned words that wait for their beats.
+#: Capacity of the queue of planned words.
 _WAITING_WORDS = 8
 
 
 def lane_bits(config: Config) -> int:
-    """Bits of a byte's place in a beat."""
+    """Bits of a byte's position in a beat."""
     return ceil_log2(config.bus_bytes)
 
 
 def window_beats(config: Config) -> int:
-    """Beats of the realigning window: a power of two, enough for a word that starts anywhere in a beat."""
+    """Beats of the realigning window: a power of two, enough for a word at any position in a beat."""
     return max(2, 1 << ceil_log2(word_beats(config)))
 
 
 def word_beats(config: Config) -> int:
-    """Beats that a word may lie in."""
+    """Most beats that a word touches."""
     return (config.word_bytes + config.bus_bytes - 2) // config.bus_bytes + 1
 
 
 def ring_size(config: Config) -> int:
-    """Bytes of a word and of a beat, whichever are more: no two bytes of a word have one address modulo this."""
+    """Bytes of a word or of a beat, whichever is more: the bytes of a word differ in their address modulo this."""
     return max(config.word_bytes, config.bus_bytes)
 
 
 def coded_flag(config: Config) -> dict[str, int]:
-    """Return the member of a layout that tells words of coded runs from others."""
+    """Return the layout member that marks words of coded runs."""
     return {"coded": 1} if config.compressed_weights else {}
 
 
 class PlanLayout(data.StructLayout):
-    """What the plan needs of an operation; `lane`, `stride2`, `stride3` are memory addresses modulo bus_bytes.
+    """Fields of an operation that the plan needs; `lane`, `stride2`, `stride3` are memory addresses modulo bus_bytes.
 
-    Words of a coded run are planned as if nothing were read: the decoder has their beats.
+    Words of a coded run are planned without beats, because the decoder takes its beats.
     """
 
     def __init__(self, config: Config) -> None:
@@ -71,8 +71,8 @@ class PlanLayout(data.StructLayout):
 class WordLayout(data.StructLayout):
     """One word: lanes fill_end..data_end-1 come from memory, the others are `fill`.
 
-    `place` is lane 0 in the window, `needs` the beats that must be there, `drops` those that are not needed any more;
-    `moves` if there are any.
+    `place` is the position of lane 0 in the window, `needs` the beats that must have arrived, `drops` the beats not
+    needed any more; `moves`: `drops` is not 0.
     """
 
     def __init__(self, config: Config) -> None:
@@ -102,7 +102,7 @@ class LoadPlan(wiring.Component):
             "i": In(stream.Signature(PlanLayout(config))), "o": Out(stream.Signature(WordLayout(config)))})
 
     def elaborate(self, platform: object) -> Module:
-        """Make runs, words, then in two stages beats out of positions."""
+        """Generate runs, then words; convert positions to beats in two stages."""
         m = Module()
         op: Any = Signal(PlanLayout(self._config), reset_less=True)
         active = Signal()
@@ -126,7 +126,7 @@ class LoadPlan(wiring.Component):
         return m
 
     def _runs(self, m: Module, op: Any, run: "_Run") -> RunGenerator:
-        """Stage 1: the next run; return what makes them."""
+        """Stage 1: the next run; return the generator."""
         config = self._config
         lanes = lane_bits(config)
         m.submodules.runs = runs = RunGenerator(lanes)
@@ -147,7 +147,7 @@ class LoadPlan(wiring.Component):
         return runs
 
     def _words(self, m: Module, op: Any, run: "_Run", walk: WordWalk, word: "_Word") -> None:
-        """Stage 2: the current word, which goes on when stage 3 takes it."""
+        """Stage 2: the current word, which advances when stage 3 takes it."""
         beats = Signal(run.beats.shape())
         last_run2 = Signal()
         advance = Signal(_BYTES_BITS)
@@ -158,12 +158,12 @@ class LoadPlan(wiring.Component):
             word.go.eq(word.valid & word.ready), moves.eq(~word.valid | word.ready),
             begins_run.eq(~word.valid | end1),
             advance.eq(Mux(walk.end0, op.last_advance_bytes, op.advance_bytes)),
-            # Nothing of the run is needed by the words that follow.
+            # No later word needs a byte of the run.
             spent.eq(end1 | (left <= advance)),
             beyond.eq(Mux(spent, beats << lane_bits(self._config), at + advance)),
             run.take.eq(run.valid & moves & begins_run),
         ]
-        # The wide registers load speculatively; they reload until the next run is there.
+        # The wide registers are loaded speculatively, and reloaded until the next run is available.
         with m.If(moves):
             m.d.sync += [
                 word.valid.eq(run.valid | ~begins_run), at.eq(Mux(begins_run, run.at, beyond)),
@@ -181,7 +181,7 @@ class LoadPlan(wiring.Component):
     def _place(self, m: Module, op: Any, walk: WordWalk, word: "_Word") -> None:
         """Stages 3 and 4: the word with its positions, then with its beats, then the queue.
 
-        After stage 2 nothing waits: four words may be on their way to the queue that its level does not tell.
+        Nothing stalls after stage 2, so up to four words may be in flight that the queue's level does not include.
         """
         config, at, beyond = self._config, word.at, word.beyond
         lanes, width = lane_bits(config), config.word_bytes
@@ -222,10 +222,10 @@ class _Run:
 
     def __init__(self, config: Config) -> None:
         self.valid = Signal(name="run_valid")
-        #: Position of its first word's lane 0; its beats in memory.
+        #: Position of its first word's lane 0; number of its beats in memory.
         self.at = Signal(signed(_PAD_BITS + 1), name="run_at")
         self.beats = Signal(_RUN_BITS + 1 - lane_bits(config), name="run_beats")
-        #: It is the last of the operation, of the third loop.
+        #: It is the last run of the operation; of the third loop.
         self.last = Signal(name="run_last")
         self.last2 = Signal(name="run_last2")
         #: Strobe: stage 2 takes it.
@@ -237,13 +237,13 @@ class _Word:
 
     def __init__(self, config: Config) -> None:
         self.valid = Signal()
-        #: Strobe: the word goes to stage 3; it may, when it is valid.
+        #: Strobe: the word goes to stage 3; permission for that, if the word is valid.
         self.go, self.ready = Signal(), Signal(name="ready")
         self.at = Signal(signed(_RUN_BITS + 2))
         self.left = Signal(_RUN_BITS + 1)
         self.lead = Signal(_PAD_BITS)
-        #: Position of the next word's lane 0, or the end of the run's beats if none of them is needed any more.
+        #: Position of the next word's lane 0, or the end of the run's beats if no later word needs them.
         self.beyond = Signal(signed(_RUN_BITS + 2))
-        #: Beats of the runs so far, modulo those of the window.
+        #: Number of beats of all earlier runs, modulo the window's.
         self.slot = Signal(range(window_beats(config)))
         self.last_run = Signal()

@@ -1,4 +1,4 @@
-"""The packer of the store unit: words of the scratchpad in, beats and bursts for the memory out."""
+"""The packer of the store unit: turns scratchpad words into beats and bursts."""
 
 from typing import Any
 
@@ -18,11 +18,11 @@ __all__ = ["Packer"]
 
 
 class Packer(wiring.Component):
-    """Lay words into a window over the beats of a run, with a strobe for each byte.
+    """Place words into a window of beats, with a strobe per byte.
 
-    The window is a ring of registers. A word is laid down when the beats that it touches are free, at most one per
-    cycle; a whole beat leaves per cycle. A burst is given when its last beat leaves: at a multiple of BURST_BYTES, or
-    at the end of the run.
+    The window is a ring of registers. A word enters when the beats that it touches are free, at most one per cycle; a
+    complete beat leaves per cycle. A burst is issued when its last beat leaves: at a multiple of BURST_BYTES, or at the
+    end of the run.
 
     Members
     -------
@@ -31,7 +31,7 @@ class Packer(wiring.Component):
     runs : In(stream), beat address of each run
     beats : Out(stream of WriteBeatLayout, always ready)
     bursts : Out(stream of BurstLayout, always ready); `last` ends the operation
-    room : In(1), a beat and a burst may be given in the next cycle; both come from registers
+    room : In(1), a beat and a burst may be issued in the next cycle; both are registers
     """
 
     i: stream.Interface
@@ -51,7 +51,7 @@ class Packer(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Rotate each word, lay it into the window, send beats and bursts."""
+        """Rotate each word, place it into the window, send beats and bursts."""
         m = Module()
         word = _Word(self._config)
         self._shift(m, word)
@@ -61,7 +61,7 @@ class Packer(wiring.Component):
         return m
 
     def _shift(self, m: Module, word: "_Word") -> None:
-        """Stage 1: each byte to its place modulo the ring's length, which is the same in all beats of the window."""
+        """Stage 1: rotate each byte to its position modulo the ring size: the same for all beats of the window."""
         config, lanes = self._config, lane_bits(self._config)
         flipped = Signal(len(word.turned))
         m.d.comb += [
@@ -79,7 +79,7 @@ class Packer(wiring.Component):
             ]
 
     def _lay(self, m: Module, word: "_Word", window: "_Window") -> None:
-        """Stage 2: lay the word into the beats that it touches, when they are free."""
+        """Stage 2: write the word into the beats that it touches, when they are free."""
         slots, lanes, bus_bytes = len(window.beats), lane_bits(self._config), self._config.bus_bytes
         take, whole, pop, get = word.take, window.whole, window.pop, window.get
         lay = Signal()
@@ -105,7 +105,7 @@ class Packer(wiring.Component):
                     m.d.sync += [window.run_ends[index].eq(is_end), window.op_ends[index].eq(is_end & take.last)]
 
     def _send(self, m: Module, window: "_Window") -> None:
-        """Send whole beats, and bursts with their last beat."""
+        """Send complete beats, and a burst with its last beat."""
         lanes, pop, get = lane_bits(self._config), window.pop, window.get
         addr_bits = 32 - lanes
         room_bits = ceil_log2(BURST_BYTES // self._config.bus_bytes)
@@ -146,13 +146,13 @@ class _Word:
         #: Stage 2 takes it.
         self.ready = Signal()
         self.take: Any = Signal(TakeLayout(config), reset_less=True)
-        #: Its bytes, each at its place in the window modulo the length; a bit for each byte that is stored.
+        #: Its bytes, rotated to their positions in the window modulo the ring size; a bit per byte that is stored.
         self.turned = Signal(8 * ring_size(config), reset_less=True)
         self.marked = Signal(config.word_bytes + config.bus_bytes)
 
 
 class _Window:
-    """A ring of beats with a strobe for each byte; of each beat, whether it ends a run, and the operation."""
+    """A ring of beats with a strobe per byte; by beat, whether it ends a run, whether it ends the operation."""
 
     def __init__(self, config: Config) -> None:
         slots = window_beats(config)
@@ -160,13 +160,13 @@ class _Window:
         self.strobes = [Signal(config.bus_bytes, name=f"strobe{index}") for index in range(slots)]
         self.run_ends = Signal(slots)
         self.op_ends = Signal(slots)
-        #: Beats that are whole, the oldest of them, and the strobe with which it leaves.
+        #: Number of complete beats, the oldest of them, and the strobe with which that one leaves.
         self.whole = Signal(range(slots + 1))
         self.get = Signal(range(slots))
         self.pop = Signal()
 
 
 def _piece(value: Signal, index: int, bits: int) -> Any:
-    """Return `bits` bits of `value` from index * bits on, 0 beyond its end."""
+    """Return `bits` bits of `value` from index * bits on, zero-extended."""
     part = value[index * bits:(index + 1) * bits]
     return part if len(part) == bits else Const(0, bits) | part

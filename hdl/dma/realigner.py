@@ -1,4 +1,4 @@
-"""The realigner of the load unit: beats of memory in, words of the scratchpad out."""
+"""The realigner of the load unit: turns memory beats into scratchpad words."""
 
 from typing import Any
 
@@ -21,11 +21,11 @@ _WAITING_WORDS = 8
 
 
 class Realigner(wiring.Component):
-    """Cut words out of a window over the beats.
+    """Extract words from a window of beats.
 
     The window is a ring of registers that beats enter in order, at most one per cycle. A word leaves as soon as the
-    beats that it needs are there, at most one per cycle; bytes outside its memory lanes are the fill value. Two stages
-    later it is at the port; a stage before it waits in a register.
+    beats that it needs have arrived, at most one per cycle; bytes outside its memory lanes are the fill value. It is at
+    the port two stages later. Before the window it waits in a register.
 
     Members
     -------
@@ -33,7 +33,7 @@ class Realigner(wiring.Component):
     beats : In(stream of 8 * bus_bytes bits)
     port : Out(WriteSignature)
     done : Out(1), strobe: the word marked `last` was granted in the cycle before
-    idle : Out(1), no beat is held or owed
+    idle : Out(1), no beat is stored or outstanding
     stall : Out(1), a word waits for beats or for the port
     row_can, row_take, row_last, row : with compressed_weights: `can`, `take`, `last`, `o` of the decoder
     """
@@ -62,15 +62,15 @@ class Realigner(wiring.Component):
         """Window, choice of bytes, rotation, port."""
         m = Module()
         config = self._config
-        # Out of small RAM into a register, before it is looked at.
+        # From small RAM into a register, before any logic.
         word: Any = Signal(WordLayout(config), reset_less=True)
         word_valid = Signal()
         slots = window_beats(config)
         spare = word_beats(config) < slots
         beat_shape = 8 * config.bus_bytes
 
-        # Beats that came in and are not dropped yet; below 0 as long as beats are owed that no word needs. Both next
-        # values stand before it is known which one holds, and `there` is the narrow copy that decides it.
+        # Beats in the window; negative while beats are outstanding that no word needs. Both next values are computed
+        # before the selecting signal is known, and `there` is the narrow copy that the comparisons use.
         held = Signal(signed(len(word.drops) + 1))
         there = Signal(range(slots + 1))
         window = Array(Signal(beat_shape, name=f"window{index}", reset_less=True) for index in range(slots))
@@ -86,7 +86,7 @@ class Realigner(wiring.Component):
         m.d.comb += [
             go.eq(goes), self.i.ready.eq(go | ~word_valid),
             moves.eq(go & word.moves), room.eq(there != slots),
-            # A window of which a word never needs all has room again before it waits; whether a word moves comes late.
+            # If no word needs the whole window, it has room again before it waits. Whether a word moves is late.
             self.beats.ready.eq(room if spare else room | moves),
         ]
         with m.If(self.i.ready):
@@ -100,14 +100,14 @@ class Realigner(wiring.Component):
         with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += [window[put].eq(self.beats.payload), put.eq(put + 1)]
 
-        # Stage 1: the bytes of the word, each still at its address modulo the ring's length.
+        # Stage 1: the bytes of the word, each at its address modulo the ring size.
         ring_bytes = ring_size(config)
         rotation_bits = ceil_log2(ring_bytes)
         cut_valid = Signal()
         cut = Signal(8 * ring_bytes, reset_less=True)
         cut_word = Signal(WordLayout(config), reset_less=True)
         from_memory = Signal(config.word_bytes)
-        # Of the window's parts of that length, the word begins in one; its bytes below that place are in the next one.
+        # Of the window's parts of that size, the word begins in one; its bytes below that position are in the next.
         parts = Cat(window)
         rotation, part = word.place[:rotation_bits], word.place[rotation_bits:]
         m.d.sync += [
@@ -124,9 +124,9 @@ class Realigner(wiring.Component):
 
     def _to_port(self, m: Module, ready: Signal, cut: Signal, cut_valid: Signal, cut_word: Any,
                  from_memory: Signal) -> None:
-        """Stage 2: rotated so that the first one is lane 0, then the port.
+        """Stage 2: rotate the first byte to lane 0, then the port.
 
-        After stage 1 nothing waits: three words may be on their way to the queue that its level does not tell.
+        Nothing stalls after stage 1, so up to three words may be in flight that the queue's level does not include.
         """
         config = self._config
         m.submodules.out = out = Queue(

@@ -1,4 +1,4 @@
-"""Rows of coded runs before they are asked for, so that who asks is not on a path with the decoder."""
+"""A queue of decoded rows, which keeps the decoder off the consumer's timing paths."""
 
 from typing import Any
 
@@ -14,24 +14,24 @@ from tq_hw.isa.weight_code import view_bytes
 
 __all__ = ["RowsAhead"]
 
-#: Rows that are decoded ahead: one is seen taken three cycles after it was begun, and fewer would not hold the rate.
+#: Rows decoded ahead. A taken row is counted three cycles after it was begun; fewer would not sustain the rate.
 _AHEAD = 4
-#: Pieces that wait: a small RAM takes fewer LUTs than a skid buffer.
+#: Capacity for pieces: a small RAM takes fewer LUTs than a skid buffer.
 _PIECES = 2
 
 
 class RowsAhead(wiring.Component):
-    """Decode rows into a queue, as long as there is room; throw away those behind a run's last one.
+    """Decode rows into a queue while it has room; discard the rows after a run's last one.
 
-    The first row of a run comes three cycles later than from the decoder itself, the next ones one per cycle.
+    The first row of a run arrives three cycles later than from the decoder itself, the next ones one per cycle.
 
     Members
     -------
     i : In(stream of PieceLayout), pieces of runs
-    can : Out(1), a row may be taken; it does not hang on `take` of the same cycle
-    take : In(1), only while `can`: take a row; last : In(1), with it: the run's last one
+    can : Out(1), a row may be taken; it does not depend on `take` of the same cycle
+    take : In(1), only while `can`: take a row; last : In(1), with it: it is the run's last one
     o : Out(8 * cols), the row that was taken in the cycle before
-    idle : Out(1), nothing is held of a run
+    idle : Out(1), nothing of a run is stored
     """
 
     i: stream.Interface
@@ -47,7 +47,7 @@ class RowsAhead(wiring.Component):
                           "take": In(1), "last": In(1), "o": Out(8 * config.cols), "idle": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Count the rows in the queue and on their way there; what was taken counts a cycle late."""
+        """Count the rows in the queue and on their way to it. A taken row is subtracted one cycle late."""
         m = Module()
         m.submodules.rows = rows = RowDecoder(self._config)
         m.submodules.pieces = pieces = Queue(self.i.p.shape(), _PIECES)

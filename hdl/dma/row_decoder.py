@@ -1,7 +1,7 @@
-"""The decoder of compressed weights: coded bytes in, a row of a scratchpad word per cycle out.
+"""The decoder of compressed weights: takes coded bytes, gives a row of a scratchpad word per cycle.
 
-The code is isa/weight_code.py's. Terms: the `view` is what the decoder sees of a run, `view_bytes` from `at` on in a
-window of two pieces; a row's `flags` tell which of its fields stand for escapes.
+The code is defined in isa/weight_code.py. Terms: the `view` is the part of a run that the decoder sees, `view_bytes`
+from `at` on in a window of two pieces; a row's `flags` mark the fields that are escapes.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ from tq_hw.isa.weight_code import HEADER_BYTES, MOST_ROWS, WIDEST, plane_bytes, 
 
 __all__ = ["RowDecoder"]
 
-#: Escapes that a LUT counts.
+#: Escapes counted by one LUT.
 _FOUR = 4
 
 
 class RowDecoder(wiring.Component):
     """Decode runs row by row.
 
-    A block takes two cycles and one for each row, or two where escapes and the next row's planes are more than the
-    view; `view_bytes` at most are used in a cycle. A row that is asked for after the end of a run is one of zeros.
+    A block takes two cycles plus one per row, or two per row whose escapes do not fit into the view together with the
+    next row's planes; at most `view_bytes` are consumed per cycle. Rows after the end of a run are zeros.
 
     Members
     -------
     i : In(stream of PieceLayout), pieces of runs
     can : Out(1), a row may be taken
     take : In(1), only while `can`: take a row
-    drop : In(1), strobe without `take`: forget the rest of the run, up to its last piece
+    drop : In(1), strobe without `take`: discard the rest of the run, up to its last piece
     o : Out(8 * cols), the row that was taken in the cycle before
-    idle : Out(1), nothing is held of a run
+    idle : Out(1), nothing of a run is stored
     """
 
     i: stream.Interface
@@ -77,7 +77,7 @@ class RowDecoder(wiring.Component):
                 with m.If(self.drop):
                     m.next = "DROP"
             with m.State("ROW"):
-                # Planes of the next row with the escapes of this one, if the view has room for both.
+                # Take the next row's planes together with this row's escapes if both fit into the view.
                 m.d.comb += [
                     self.can.eq(window.there), window.go.eq(self.take),
                     row.both.eq(~ends & (row.escapes <= block.most_escapes)),
@@ -100,15 +100,15 @@ class RowDecoder(wiring.Component):
         return m
 
     def _window(self, m: Module) -> "_Window":
-        """Two pieces of the run; after its end there are zeros."""
+        """Two pieces of the run, followed by zeros after its end."""
         window = _Window(self._view)
         at = window.at
         there = Signal(2)
         ended = window.ended
         pieces = [Signal(8 * self._view, name=f"piece{number}") for number in range(2)]
-        # Sums beside each other: which of them it is comes as late as the number of escapes. Whether one is beyond the
-        # first piece decides over many registers, so it does not wait for the sum: each place has its own comparison.
-        # Where `fixed` bytes end is known a cycle before escapes count.
+        # All sums are computed in parallel, because the selection is as late as the number of escapes. Whether the end
+        # is beyond the first piece enables many registers, so it does not wait for the sum: each position has its own
+        # comparison. Where the `fixed` bytes end is known a cycle before the escapes count.
         many = Cat(_reaches(window.escapes, self._view - place) for place in range(self._view))
         fixed, escapes, both, ahead = (Signal(len(at) + 1, name=f"after_{name}")
                                        for name in ("fixed", "escapes", "both", "fixed_now"))
@@ -143,14 +143,14 @@ class RowDecoder(wiring.Component):
         return window
 
     def _row(self, m: Module, view: Value) -> "_Row":
-        """The row that is taken next: bytes of its fields, and which of them are escapes."""
+        """The next row: bytes of its fields, and which fields are escapes."""
         row = _Row(self._cols, self._plane, self._view)
         has = row.block.has
         fields = [[view[8 * self._plane * bit + lane] & has[bit] for bit in range(WIDEST)] + [Const(0)]
                   for lane in range(self._cols)]
         escaped = [Cat(view[8 * self._plane * bit + lane] | ~has[bit] for bit in range(WIDEST - 1)).all()
                    & has[0] & ~has[WIDEST - 1] for lane in range(self._cols)]
-        # Counted in fours before the register, and added up after it.
+        # Counted in groups of four before the register, added up after it.
         fours = range(0, self._cols, _FOUR)
         counts = [Signal(range(_FOUR + 1), name=f"count{lane}") for lane in fours]
         with m.If(row.load):
@@ -163,7 +163,7 @@ class RowDecoder(wiring.Component):
         return row
 
     def _output(self, m: Module, view: Value, row: "_Row") -> None:
-        """A cycle later: bytes of the view where escapes are, of fields elsewhere."""
+        """One cycle later: bytes of the view at escapes, bytes of fields elsewhere."""
         seen = Signal(8 * self._view)
         flags = Signal(self._cols)
         m.d.sync += [seen.eq(view), flags.eq(row.flags)]
@@ -179,7 +179,7 @@ class RowDecoder(wiring.Component):
 
 
 def _shifted(places: Value, at: Signal) -> Value:
-    """Return the first half of bytes from byte `at` on, step by step: half the LUTs of a choice of all at once."""
+    """Return the first half of the bytes from `at` on: a barrel shifter, which takes half the LUTs of a multiplexer."""
     left = len(places) // 2
     for bit in reversed(range(len(at))):
         left_after = left + 8 * ((1 << bit) - 1)
@@ -188,11 +188,11 @@ def _shifted(places: Value, at: Signal) -> Value:
 
 
 def _spread(seen: Value, numbers: Sequence[Signal]) -> list[Value]:
-    """Return byte numbers[lane] of what is seen for each lane, where a number is that of the lane before, or one more.
+    """Return byte numbers[lane] of `seen` for each lane. A lane's number is that of the lane before, or one more.
 
-    An omega network: each step takes a bit of the place from that of the byte to that of the lane. Bytes that follow
-    each other and keep their order never meet. The byte at a place is one of 2^bit that follow the number of the first
-    lane which it may go to.
+    An omega network: each step replaces a bit of the byte's position by that of the lane's. Adjacent bytes that keep
+    their order never collide. The byte at a position is one of the 2^bit from the number of the first lane that it can
+    reach on.
     """
     size = len(seen) // 8
     places: list[Value] = [seen.word_select(place, 8) for place in range(size)]
@@ -208,17 +208,17 @@ def _spread(seen: Value, numbers: Sequence[Signal]) -> list[Value]:
 
 
 def _reaches(count: Value, least: int) -> Value:
-    """Return whether `count` is `least` or more, as a table of what it can be: no carries."""
+    """Return whether `count` is at least `least`, as a look-up table: no carry chain."""
     return Const((1 << (1 << len(count))) - (1 << least), 1 << len(count)).bit_select(count, 1)
 
 
 def _count(flags: Value) -> Value:
-    """How many are set."""
+    """Return the number of set flags."""
     return _sum([flags[index] for index in range(len(flags))])
 
 
 def _sum(counts: Sequence[Value]) -> Value:
-    """Add up pairs, then pairs of these."""
+    """Return the sum, added up as a tree."""
     counts = list(counts)
     while len(counts) > 1:
         counts = [left + right for left, right in zip(counts[::2], counts[1::2], strict=False)] + (
@@ -227,27 +227,27 @@ def _sum(counts: Sequence[Value]) -> Value:
 
 
 class _Window:
-    """What is seen of a run."""
+    """The decoder's view of a run."""
 
     def __init__(self, size: int) -> None:
         self.view = Signal(8 * size, name="view")
         self.at = Signal(ceil_log2(size))
-        #: The whole view is there; its run's last piece is.
+        #: The whole view has arrived; the run's last piece has.
         self.there = Signal(name="window_there")
         self.ended = Signal()
         self.empty = Signal()
-        #: Strobe: bytes are used, `fixed` of them, or where escapes count, these, and `fixed` only with `both`.
+        #: Strobe: consume bytes: `fixed` of them; or, with `counts`, the escapes, and `fixed` too only with `both`.
         self.go = Signal()
         self.fixed = Signal(range(size + 1))
         self.counts = Signal()
         self.escapes = Signal(range(size + 1))
         self.both = Signal()
-        #: Forget the run, up to its last piece.
+        #: Discard the run, up to its last piece.
         self.drop = Signal()
 
 
 class _Block:
-    """The width of a block: bits that fields have, bytes of a row's planes, escapes for which they leave room."""
+    """The width of a block: which field bits exist, bytes of a row's planes, most escapes that fit beside those."""
 
     def __init__(self, plane: int, view: int) -> None:
         self._plane, self._view = plane, view
@@ -256,7 +256,7 @@ class _Block:
         self.most_escapes = Signal(range(view + 1))
 
     def begin(self, header: Value) -> list[Any]:
-        """Read a header's first byte."""
+        """Decode a header's first byte."""
         width = Mux(header[3], WIDEST, header[:3])
         size = multiple(width, self._plane)
         return [self.has.eq(Cat(width > bit for bit in range(WIDEST))), self.size.eq(size),
@@ -273,5 +273,5 @@ class _Row:
         self.escapes = Signal(range(cols + 1))
         #: Strobe: take planes from the front of the view.
         self.load = Signal()
-        #: The planes of the row after it are used with its escapes.
+        #: The next row's planes are consumed together with this row's escapes.
         self.both = Signal()

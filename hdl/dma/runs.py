@@ -1,4 +1,4 @@
-"""Memory addresses of load and store: the runs of an operation, and the bursts of a run."""
+"""Memory addresses of load and store: the runs of an operation."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ __all__ = ["RunGenerator", "RunLayout", "first_round", "next_is_last", "next_rou
 
 
 def next_round(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Step a loop's registers: `left` rounds come after this one, `last` if none; after the last it starts again."""
+    """Step a loop's registers: `left` more rounds follow, `last` if none; after the last round the loop restarts."""
     return [left.eq(Mux(last, count, left) - 1), last.eq(next_is_last(left, last, count))]
 
 
@@ -21,7 +21,7 @@ def next_is_last(left: Signal, last: Signal, count: Value) -> Value:
 
 
 def first_round(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Set a loop's registers for its first round of `count`."""
+    """Set a loop's registers to the first of `count` rounds."""
     return [left.eq(count - 1), last.eq(count == 1)]
 
 
@@ -37,7 +37,7 @@ class RunGenerator(wiring.Component):
 
     Members
     -------
-    start : In(1), strobe: begin (only while idle); `base` is read then, the others as long as runs come
+    start : In(1), strobe: begin (only while idle); `base` is read then, the other inputs as long as runs come
     base, stride2, stride3 : In(bits), bytes
     count2, count3 : In(16), at least 1
     o : Out(stream of RunLayout), first run in the cycle after `start`
@@ -59,7 +59,7 @@ class RunGenerator(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count down; an outer step starts from the first address of the outer step before."""
+        """Count down. An outer step starts from the first address of the previous outer step."""
         m = Module()
         addr = Signal(self._bits)
         outer = Signal(self._bits)

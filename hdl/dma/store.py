@@ -1,4 +1,4 @@
-"""The store unit: scratchpad to system memory."""
+"""The store unit: copies the scratchpad to system memory."""
 
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["StoreUnit"]
 
-#: Words that are read and not packed yet.
+#: Capacity for words that are read and not packed yet.
 _WORDS = 8
 _BEATS = 512
 _BURSTS = 16
@@ -28,10 +28,10 @@ _RUNS = 16
 
 
 class StoreUnit(wiring.Component):
-    """Run store operations, as docs/reference/semantics.md says, bytes to any alignment.
+    """Run store operations as docs/reference/semantics.md defines them, with bytes at any alignment.
 
-    Plan (one word per cycle), scratchpad reads and packer work ahead of each other, and the next operation starts while
-    the writes of earlier ones are not answered. A long run moves bus_bytes or one word per cycle.
+    Plan (one word per cycle), scratchpad reads and packer run decoupled, and the next operation starts while the
+    writes of earlier ones are not answered. A long run moves bus_bytes or one word per cycle.
 
     Members
     -------
@@ -40,9 +40,9 @@ class StoreUnit(wiring.Component):
     port : Out(ReadSignature)
     beats, bursts, answered, write_error : to and from WriteChannel
     done : Out(1), strobe per operation, in order: all its writes are answered
-    idle : Out(1), no operation is under way
+    idle : Out(1), no operation is in progress
     stall : Out(1), a word is refused by the port, or memory takes no more
-    moved : Out(1), strobe: a word was asked for
+    moved : Out(1), strobe: a word was requested
     error : Out(4), strobe of Status: BAD_ADDRESS, BUS_ERROR; error_at : Out, low bits of the operation's number
     """
 
@@ -71,19 +71,19 @@ class StoreUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Plan an operation, read its words, pack them; say how it ended."""
+        """Plan an operation, read its words, pack them; report its end."""
         m = Module()
         config = self._config
         m.submodules.plan = plan = StorePlan(config)
         m.submodules.packer = packer = Packer(config)
         m.submodules.takes = takes = Queue(TakeLayout(config), _WORDS)
         m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
-        # Both from small RAM into a register, before the packer shifts.
+        # Both come from small RAM into a register, before the packer shifts them.
         both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
         m.submodules.ahead = ahead = SkidBuffer(both)
         self._send(m, plan, packer)
 
-        # One cycle late: what an operation is offered to lies far off.
+        # One cycle late: the logic that accepts an operation is far away.
         offered = Signal()
         m.d.sync += offered.eq(self.i.valid & ~self.i.ready)
         take = Signal()
@@ -103,7 +103,7 @@ class StoreUnit(wiring.Component):
         return m
 
     def _send(self, m: Module, plan: StorePlan, packer: Packer) -> None:
-        """Queue the packer's beats and bursts for the write channel; it packs while both have room."""
+        """Queue the packer's beats and bursts for the write channel. It packs while both queues have room."""
         config = self._config
         m.submodules.runs = runs = Queue(plan.runs.payload.shape(), _RUNS)
         m.submodules.beats = beats = Queue(WriteBeatLayout(config), _BEATS, registered=True)
@@ -114,9 +114,9 @@ class StoreUnit(wiring.Component):
             beats.i.payload.eq(packer.beats.payload), beats.i.valid.eq(packer.beats.valid),
             bursts.i.payload.eq(packer.bursts.payload), bursts.i.valid.eq(packer.bursts.valid),
         ]
-        # Two more may have come since the levels were read.
+        # Two more may have entered since the levels were read.
         m.d.sync += packer.room.eq((beats.level <= _BEATS - 4) & (bursts.level <= _BURSTS - 3))
-        # Out of the block RAM into a register, before the write channel looks at the beat.
+        # From block RAM into a register, before the write channel's logic.
         m.submodules.next_beat = next_beat = SkidBuffer(WriteBeatLayout(config))
         wiring.connect(m, beats.o, next_beat.i)
         wiring.connect(m, next_beat.o, wiring.flipped(self.beats))
@@ -124,10 +124,10 @@ class StoreUnit(wiring.Component):
         m.d.comb += plan.base.eq(self.base)
 
     def _read(self, m: Module, plan: StorePlan, planned: "_Planned", packer: Packer) -> SkidBuffer:
-        """Read the planned words and hand them to the packer; return what asks the scratchpad.
+        """Read the planned words and pass them to the packer; return the queue of scratchpad requests.
 
-        A word is asked for only if the queue has a place for it. The grant comes late and from afar: what is asked for
-        waits near the scratchpad, and words come in its order.
+        A word is requested only if the queue has space for it. The grant is late and has a long path, so requests wait
+        near the scratchpad. Words arrive in the order of the requests.
         """
         port, (takes, words, ahead) = self.port, planned
         places, back = Signal(range(_WORDS + 1), init=_WORDS), Signal(range(_WORDS + 2))
@@ -156,10 +156,10 @@ class StoreUnit(wiring.Component):
         return asks
 
     def _errors(self, m: Module, asks: SkidBuffer) -> None:
-        """Number operations, of those whose words were all asked for and of those answered; tell whose error it is."""
+        """Count operations fully read and operations answered, to assign an error to its operation."""
         asked, answered = Signal(NUMBER_BITS), Signal(NUMBER_BITS)
         asks_one = asks.o.valid & asks.o.ready
-        # The grant comes late: it does not count, and what is beyond the memory is known a cycle after it anyway.
+        # The grant is late, so it is counted one cycle later; `beyond` is only known then anyway.
         last = delayed(m, asks_one & asks.o.payload.last, 1, "last_asked", control=True)
         m.d.sync += [asked.eq(asked + last), answered.eq(answered + self.answered),
                      self.error.eq(Status.OK), self.moved.eq(asks_one)]
@@ -172,8 +172,8 @@ class StoreUnit(wiring.Component):
 class _Planned(NamedTuple):
     """Words on their way from plan and scratchpad to the packer."""
 
-    #: What to take of each word, from when it is asked for; the words that have come.
+    #: What to take of each requested word; the words that have arrived.
     takes: Queue
     words: Queue
-    #: Both of the next word.
+    #: Both, of the next word.
     ahead: SkidBuffer

@@ -1,4 +1,4 @@
-"""The words of a store operation, from its fields alone: where each is read and where its bytes go in the window."""
+"""The plan of a store operation: from its fields, where each word is read and where its bytes go in the window."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["StorePlan", "TakeLayout"]
 
-#: Bits that hold 0..32, bytes of a word.
+#: Bits for 0..32, the bytes of a word.
 _BYTES_BITS = 6
 
 
 class TakeLayout(data.StructLayout):
-    """One word: `take` bytes from a lane on go to `place` in the window; lane 0 would go to `origin`.
+    """One word: `take` bytes from some lane on go to `place` in the window; lane 0 would go to `origin`.
 
-    `touches` beats of the window get bytes, `completes` beats are then whole; `run_end` and `last` mark the last word
-    of a run and of the operation.
+    The bytes touch `touches` beats of the window and complete `completes` of them. `run_end` and `last` mark the last
+    word of a run and of the operation.
     """
 
     def __init__(self, config: Config) -> None:
@@ -45,7 +45,7 @@ class StorePlan(wiring.Component):
     i : In(operation_signature(Unit.STORE)), checked
     base : In(ArrayLayout(32, 4)), byte addresses of the regions
     o : Out(stream of TakeLayout), not from registers
-    runs : Out(stream), beat address (byte address // bus_bytes) of each run, not later than its first word
+    runs : Out(stream), beat address (byte address // bus_bytes) of each run, no later than its first word
     """
 
     i: stream.Interface
@@ -62,7 +62,7 @@ class StorePlan(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Make runs, then words; an operation begins when the one before has ended."""
+        """Generate runs, then words. An operation begins when the previous one has ended."""
         m = Module()
         op: Any = Signal(OperationLayout(Unit.STORE), reset_less=True)
         active = Signal()
@@ -82,7 +82,7 @@ class StorePlan(wiring.Component):
         return m
 
     def _runs(self, m: Module, op: Any, begin: Signal) -> Queue:
-        """Make the memory address of each run, two ahead; return their queue."""
+        """Generate the memory address of each run, two ahead; return their queue."""
         based = Signal()
         first = Signal(32)
         m.submodules.generator = generator = RunGenerator(32)
@@ -97,7 +97,7 @@ class StorePlan(wiring.Component):
         return ahead
 
     def _words(self, m: Module, op: Any, ahead: Queue, walk: WordWalk) -> tuple[Signal, Signal]:
-        """Say where each word's bytes go in the window; return its strobe, and whether its run is the last."""
+        """Place each word's bytes in the window; return its strobe, and whether its run is the last."""
         config = self._config
         lanes = lane_bits(config)
         run = ahead.o.payload

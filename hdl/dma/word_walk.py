@@ -1,4 +1,4 @@
-"""The scratchpad addresses of an operation's words: four loops, of which the two inner ones are within a run."""
+"""The scratchpad addresses of an operation's words: four loops, the two inner ones within a run."""
 
 from typing import Any
 
@@ -26,10 +26,10 @@ class WordWalk:
         self._op = op
         self._left0, self.end0 = Signal(16), Signal(name="end0")
         self._left1, self._last1 = Signal(16), Signal(name="last1")
-        #: Where the current round of each loop began.
+        #: Address at which the current round of each loop began.
         self._bases = [Signal(16, name=f"base{level}") for level in range(4)]
         self._steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(self._bases)]
-        #: A register: who hears of it is many.
+        #: A register, because of its fan-out.
         self.end1 = Signal()
 
     @property
@@ -44,7 +44,7 @@ class WordWalk:
         m.d.sync += [register.eq(base) for register in self._bases]
 
     def count(self, m: Module) -> None:
-        """Count the word; with it, `step` goes on to the next one's address."""
+        """Count the word; `step` then advances the address."""
         op = self._op
         inner = self._left0, self.end0, op.count0
         outer = self._left1, self._last1, op.count1
@@ -54,7 +54,7 @@ class WordWalk:
             m.d.sync += next_round(*outer)
 
     def step(self, m: Module, last_run2: Value) -> None:
-        """Step the innermost loop that goes on; the loops inside it start again from there.
+        """Step the innermost loop that has rounds left; the loops inside it restart from there.
 
         `last_run2`: this run is the last of the third loop.
         """
