@@ -1,1 +1,1 @@
-"""The vector unit: programs over accumulators and scratchpad, lanes side by side."""
+"""The vector unit: runs micro-programs over accumulators and scratchpad on parallel lanes."""

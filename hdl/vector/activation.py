@@ -1,4 +1,4 @@
-"""From the lanes' results through the activation lanes to the output."""
+"""The path of the lanes' results through the activation lanes to the output."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ __all__ = ["ActivationUnit"]
 
 
 class ActivationUnit(wiring.Component):
-    """Take beats apart, `activation_lanes` elements a cycle, and put their results together.
+    """Split a beat into groups of `activation_lanes` elements, one group per cycle, and reassemble the results.
 
-    Timing: a beat every `activation_steps` cycles at most; each comes out `activation_cycles` after it has come in.
+    Timing: at most a beat every `activation_steps` cycles; each leaves `activation_cycles` after it entered.
 
     Members
     -------
@@ -45,7 +45,7 @@ class ActivationUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Shift the elements down past the lanes, and their results down again."""
+        """Shift the elements down past the activation lanes, and shift the results back in."""
         m = Module()
         config, cycles = self._config, activation_cycles(self._config)
         count = config.activation_lanes

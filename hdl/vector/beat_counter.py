@@ -20,9 +20,9 @@ __all__ = ["BeatCounter"]
 
 
 class BeatCounter(wiring.Component):
-    """Count the words of a beat, the beats of a slot, the slots of a run; say all of a step but its pointers.
+    """Count words of a beat, beats of a slot and slots of a run; give all of a step except its pointers.
 
-    Every loop's end is a register, made when its counter moves.
+    The end flag of each loop is a register, computed when its counter advances.
 
     Members
     -------
@@ -43,7 +43,7 @@ class BeatCounter(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Take runs, count them down, and say what each step is."""
+        """Take runs, count them down, and describe each step."""
         m = Module()
         at = _Position(self._config, self._beats)
         advance = self._advance(m, at)
@@ -72,7 +72,7 @@ class BeatCounter(wiring.Component):
         return advance
 
     def _take(self, m: Module, at: "_Position", advance: Signal) -> None:
-        """Take the next run in the cycle of the last step; of its operation keep what steps need."""
+        """Take the next run in the cycle of the last step; keep the operation's fields that steps need."""
         config = self._config
         ends = at.step_last & (at.single | (at.beat_last & at.chunk_end))
         m.d.comb += self.i.ready.eq(~at.active | (advance & ends))
@@ -97,7 +97,7 @@ class BeatCounter(wiring.Component):
                                                       config.beats_per_word - 1))),
             ]
             was_walked = at.walked & ~new.save_chunk
-            # A program of `once` alone: its last run walks the chunk, so that the next chunk starts after it.
+            # A program with only `once`: its last run walks the chunk, so that the next chunk starts after it.
             walks = new.chunk_last & ~was_walked
             m.d.sync += [
                 at.run.eq(new), at.started.eq(0), at.silent.eq(0), at.step.eq(0), at.step_end.eq(new_step_end),
@@ -111,10 +111,10 @@ class BeatCounter(wiring.Component):
             ]
 
     def _tell_loops(self, m: Module, at: "_Position") -> None:
-        """Say where in its loops the step is, for the pointers and the waits."""
+        """Give the step's position in its loops, for the pointers and the waits."""
         run, counted = at.run, self.o.payload
         uop, table, once = run.uop, run.table, run.uop.once
-        # A `once` run that is not the chunk's first leaves the pointers where they are, mostly at the chunk's end.
+        # Any other `once` run leaves the pointers where they are, mostly at the chunk's end.
         at_chunk = once & (run.restart == Restart.CHUNK)
         m.d.comb += [
             counted.emits.eq(~at.silent), counted.moves.eq(at.slot_last & ~at.single),
@@ -130,7 +130,7 @@ class BeatCounter(wiring.Component):
         ]
 
     def _tell_lanes(self, m: Module, at: "_Position") -> None:
-        """Say what the lanes do with the step: its source words, its destination, what it is first and last of."""
+        """Give what the lanes need of the step: source words, destination, and which loops begin or end with it."""
         run, o = at.run, self.o.payload.step
         uop, table, once = run.uop, run.table, run.uop.once
         to_lanes = at.step_last & ~table
@@ -182,10 +182,10 @@ class BeatCounter(wiring.Component):
         return Mux(run.table, 0, most(reads, needed(uop.destination == Destination.OUTPUT, out_type)))
 
     def _tell_words(self, m: Module, at: "_Position") -> None:
-        """Say which words of the slot the step reads, and which word of the output it writes."""
+        """Return which word of the slot the step reads, and which word of the output it writes."""
         beats, run, position, step = self._beats, at.run, at.position, at.step
         o = self.o.payload.step
-        # Steps after the last word take its elements again.
+        # Steps after the last word read its elements again.
         taken = step if len(step) == len(o.a.step) else Mux(step < beats.max_steps, step, beats.max_steps - 1)
         for name, code in (("a", at.a_type), ("b", at.b_type)):
             operand = o[name]
@@ -204,9 +204,9 @@ class BeatCounter(wiring.Component):
 
 
 class _Position:
-    """Where the count stands, with what is kept of the run and its operation.
+    """The position of the count, with what is kept of the run and its operation.
 
-    Every `_end` is the last value of a counter, and every `_last` a register that says that the counter is there.
+    Every `_end` is the last value of a counter; every `_last` is a register, set when the counter is there.
     """
 
     def __init__(self, config: Config, beats: Beats) -> None:
@@ -227,14 +227,14 @@ class _Position:
         self.beat_last = Signal()
         #: Slots of the run; `chunk_end`: this is the last one.
         self.slots_left, self.chunk_end = Signal(16), Signal(name="chunk_end")
-        #: The beat's place in its word.
+        #: The beat's position in its word.
         self.position = Signal(range(beats.positions))
         #: Beats of the run so far.
         self.n = Signal(ceil_log2(config.vector_words))
         #: Load table: the entry within its word, and within the table.
         self.entry, self.table_word = Signal(range(config.word_bytes // 4)), Signal(9, name="table_word")
-        # started: not the first step; silent: a `once` run walks the slots after its beat; single: it need not;
-        # walked: an earlier run of the chunk has walked it; long: the run is longer than a register.
+        # started: not the first step; silent: a `once` run that walks the slots after its beat; single: one that does
+        # not; walked: an earlier run of the chunk has walked it; long: the run is longer than a register.
         self.started, self.silent, self.single, self.walked, self.long = (
             Signal(), Signal(), Signal(), Signal(), Signal())
 

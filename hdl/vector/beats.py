@@ -1,7 +1,7 @@
-"""Where the elements of a beat lie: words and byte offsets, by element size and beat position.
+"""The position of a beat's elements, as word and byte offset, by element size and beat position.
 
-Element c of a slot is at byte c * size of consecutive words; beat position p holds the channels
-p * requantize_lanes and up. No element lies in two words, but a beat of several bytes an element may.
+Element c of a slot is at byte c * size of consecutive words; beat position p has the channels from
+p * requantize_lanes on. No element spans two words, but a beat of several bytes per element may.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ def element_bytes(code: int) -> int:
 
 
 class Beats:
-    """Geometry of the beats of one configuration; everything here is known before synthesis.
+    """Geometry of the beats of one configuration. Everything here is known at elaboration.
 
     Members
     -------
@@ -54,11 +54,11 @@ class Beats:
         return self.last_word(code, position) - self.first_word(code, position) + 1
 
     def shares_word(self, code: int, position: int) -> bool:
-        """Whether the beat starts in the word in which the one before it ends."""
+        """Whether the beat starts in the word in which the previous one ends."""
         return position > 0 and self.first_word(code, position) == self.last_word(code, position - 1)
 
     def steps(self, code: int) -> int:
-        """Return the words of a beat, at most over the positions."""
+        """Return the words of a beat, the most of all positions."""
         return max(self.words(code, position) for position in range(self.positions))
 
     def places(self, code: int) -> Iterator[tuple[int, int, int, int]]:
@@ -69,7 +69,7 @@ class Beats:
                 yield position, word - self.first_word(code, position), lane, byte
 
     def look_up(self, code: Value, position: Value, function: Callable[[int, int], int]) -> Value:
-        """Return function(code, position) for values known at run time."""
+        """Return function(code, position) for values known only at run time."""
         rows = [select(position, [function(c, p) for p in range(self.positions)]) for c in range(4)]
         return Mux(code[1], Mux(code[0], rows[3], rows[2]), Mux(code[0], rows[1], rows[0]))
 

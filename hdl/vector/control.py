@@ -1,4 +1,4 @@
-"""The micro-operation memory, and the controls of the lanes: decoded once, delayed once, for all lanes."""
+"""The micro-operation memory, and the controls decoded from it once for all lanes."""
 
 from typing import Any
 
@@ -20,14 +20,14 @@ from tq_hw.isa.uop import UOP, Multiply
 
 __all__ = ["VectorControl"]
 
-#: Stage at which a micro-operation is there: one cycle for the memory, one for its output register.
+#: Stage at which a micro-operation is available: one cycle for the memory, one for its output register.
 STAGE_UOP = 2
-#: Delays of this many cycles and more go through a small RAM when they are wide.
+#: Wide delays of at least this many cycles use a small RAM.
 _LONG_CYCLES = 6
 
 
 class VectorControl(wiring.Component):
-    """Hold the micro-operations and make LaneControl for each beat.
+    """Store the micro-operations, and derive LaneControl for each beat.
 
     Members
     -------
@@ -65,10 +65,10 @@ class VectorControl(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Read the four words of a micro-operation together, spread their fields over the stages."""
+        """Read the four words of a micro-operation together, and distribute their fields over the stages."""
         m = Module()
         words: list[Any] = []
-        # They are written while the unit is idle: no word is read then.
+        # They are written only while the unit is idle, when no word is read.
         attributes: Any = ({"ram_style": "block", "no_rw_check": 1} if self._config.block_uops
                            else {"ram_style": "distributed"})
         for number in range(UOP_WORDS):
@@ -84,7 +84,7 @@ class VectorControl(wiring.Component):
             m.d.sync += word.as_value().eq(read.data)
             words.append(word)
             if number == 0:
-                # The walker looks at them at once, for which block RAM is too late.
+                # The program walker needs the word within the same cycle, which block RAM cannot do.
                 kept = self._copy(m, write) if self._config.block_uops else memory
                 ahead = kept.read_port()
                 m.d.comb += [ahead.addr.eq(self.number), ahead.en.eq(self.fetch), self.uop.as_value().eq(ahead.data)]
@@ -122,7 +122,7 @@ class VectorControl(wiring.Component):
             if name not in far:
                 m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - STAGE_UOP, name))
 
-        # Decoded one cycle ahead of the ALU, because the way to the lanes is long enough.
+        # Decoded one cycle ahead of the ALU, because the wires to the lanes are long enough.
         alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - STAGE_UOP, "alu")
         for late, flags in enumerate(alu_flags(alu)):
             m.d.comb += control[f"alu{late}"].as_value().eq(delayed(m, flags, late + 1, f"alu{late}"))
@@ -138,7 +138,7 @@ class VectorControl(wiring.Component):
         return m
 
     def _copy(self, m: Module, write: Any) -> Any:
-        """Return a small RAM that is written as another memory is."""
+        """Return a small RAM with the same writes as another memory."""
         memory: Any = Memory(shape=32, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
         m.submodules.uops_ahead = memory
         port = memory.write_port()
@@ -146,7 +146,7 @@ class VectorControl(wiring.Component):
         return memory
 
     def _rules(self, m: Module) -> None:
-        """Look at a word when it is written: two bits are kept."""
+        """Check a word against the rules when it is written; two bits are stored."""
         assert not any(uop_rules(self._config, word) for word in (1, 3))
         memory: Any = Memory(shape=2, depth=self._config.uops, init=[], attrs={"ram_style": "distributed"})
         m.submodules.broken = memory

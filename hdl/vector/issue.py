@@ -1,4 +1,4 @@
-"""Where steps wait: for results of earlier micro-operations, for parameters, for accumulators and for words."""
+"""The issue stage: steps wait here for earlier results, parameters, accumulators and words."""
 
 from typing import Any
 
@@ -16,37 +16,37 @@ from tq_hw.isa.config import BANKS, Config
 
 __all__ = ["STAGE_ISSUED", "Issue", "at_stage"]
 
-#: A step comes out of Issue, in a register, one cycle after it has started.
+#: A step leaves Issue, through a register, one cycle after its start.
 STAGE_ISSUED = 1
 
-#: What a step wants of the ports: words of the streams (for the port, and by banks for the grant), an accumulator word,
-#: a complete buffer, which it may be the last to use.
+#: A step's requests: words of the streams (for the port, and by bank for the grant), an accumulator word, a complete
+#: buffer, and whether the step is the last to use that buffer.
 _Wants = data.StructLayout({"a_read": 1, "b_read": 1, "a_wants": BANKS, "b_wants": BANKS, "acc_read": 1, "use_acc": 1,
                             "release": 1, "a_bank": range(BANKS), "b_bank": range(BANKS)})
 
 
 class Issue(wiring.Component):
-    """Start steps in order; after this stage nothing waits any more.
+    """Start steps in order. Nothing stalls after this stage.
 
-    The first step of a run waits at the input until what the run reads is there. A step that passes goes to the
-    asking place, where it stays until all of its words are granted; while another step is there, it is queued. So no
-    grant, which comes late in its cycle, is needed to know whether the input moves. Waiting times are counted in
-    cycles in which the asking place is free, so that a wait for words never makes them too short; they may be one
-    cycle too long.
+    The first step of a run waits at the input until everything that the run reads is available. A step that passes
+    goes to the requesting slot, where it stays until all of its words are granted, or queues behind another step
+    there. So whether the input moves does not depend on a grant, which is late in its cycle. Waits are counted in
+    cycles in which the requesting slot is free. A wait for words can therefore not make them too short, but they may
+    be one cycle too long.
 
     Rules for the first step of a run, with `latency` from the start of a beat to its result in the register file:
-    * a register written by the last run that wrote any: beat n starts `latency` after the beat n that wrote it;
-      another register may overlap with it only when one of the two runs is longer than a register: `latency` after
-      the last beat; registers of runs further back: `latency` after their last beat;
+    * a register written by the newest run that wrote any: beat n starts `latency` after the beat n that wrote it. If
+      one of the two runs is longer than a register, it also overlaps other registers: `latency` after the last beat.
+      Registers of earlier runs: `latency` after their last beat;
     * any run waits for the end of a reduction, and for the last word of an output beat of several words;
     * a stream waits for the outputs of earlier operations, and of earlier runs of its chunk;
-    * what would overtake an activation on its way to the output waits until that is over.
+    * a run that would overtake an activation on its way to the output waits until that is written.
 
     Parameters
     ----------
     register_latency_cycles, reduce_latency_cycles, output_latency_cycles : from the start of a beat to the first
-        cycle in which another beat that depends on it may start
-    activation_cycles : by which outputs are later that go through an activation; 0: there are none
+        cycle in which a dependent beat may start
+    activation_cycles : additional latency of outputs through an activation; 0: there are no activation lanes
 
     Members
     -------
@@ -55,7 +55,7 @@ class Issue(wiring.Component):
     a, b : Out(ReadSignature); b is shared: `b_busy` : Out(1), this stage wants b in this cycle
     acc : Out(AccReadSignature)
     a_granted, b_granted : Out(1), strobes, in the cycle of the grant
-    params_ready : In(1), the next parameter block is there; params_take : Out(1), strobe: the next step uses it
+    params_ready : In(1), the next parameter block is loaded; params_take : Out(1), strobe: the next step uses it
     params_buffer : Out(2), the parameter block of the step at `o`
     stall_acc, stall_port : Out(1), waiting for accumulators, or for a grant, in the cycle before
     """
@@ -88,7 +88,7 @@ class Issue(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Input and two places, of which the front one asks."""
+        """The input and two slots, the front one of which makes requests."""
         m = Module()
         new = self.i.payload
         wants: list[Any] = [Signal(_Wants, name=name) for name in ("asking", "queued", "come", "following")]
@@ -98,21 +98,21 @@ class Issue(wiring.Component):
         waits = self._hazards(m, new, passes, free)
         m.d.comb += [passes.eq(self.i.valid & ~queued_valid & ~waits), self.i.ready.eq(passes)]
 
-        # Parameter blocks come in the order in which steps take them.
+        # Parameter blocks arrive in the order in which steps take them.
         buffer, next_buffer = Signal(2, init=3), Signal(2)
         takes = new.run_first & new.param_first
         m.d.comb += [self.params_take.eq(passes & takes), next_buffer.eq(buffer + takes)]
         with m.If(passes):
             m.d.sync += buffer.eq(next_buffer)
 
-        # The two places. The one that is free is written all the time; only the steps that pass count.
+        # The two slots. The free one is written in every cycle; only steps that pass count.
         place = data.StructLayout({"step": StepLayout(self._config), "params": 2})
         m.submodules.places = places = Memory(shape=place, depth=2, init=[], attrs={"ram_style": "distributed"})
         write, read = places.write_port(), places.read_port(domain="comb")
         m.d.comb += [write.en.eq(~queued_valid), write.data.step.eq(new), write.data.params.eq(next_buffer)]
         m.d.sync += [write.addr.eq(write.addr ^ passes), read.addr.eq(read.addr ^ leaves)]
 
-        # What comes from the ports ends here, at a few flip-flops: the steps themselves do not move.
+        # The late grants end here, at a few flip-flops: the steps themselves are not moved.
         m.d.comb += [
             come.a_read.eq(new.a.read), come.b_read.eq(new.b.read), come.acc_read.eq(new.acc_read),
             come.use_acc.eq(new.use_acc), come.release.eq(new.release),
@@ -133,7 +133,7 @@ class Issue(wiring.Component):
             m.d.comb += [port.en.eq(asking[f"{name}_read"]), port.wants.eq(asking[f"{name}_wants"]),
                          port.addr.eq(Cat(bank, address[len(bank):]))]
         m.d.comb += [self.acc.en.eq(asking.acc_read & self.acc.full), self.acc.word.eq(step.acc_word)]
-        # A grant clears its want; a place that becomes free takes those of the next step.
+        # A grant clears its request. When the front slot becomes free, the requests of the next step are loaded.
         goes = {"a": granted(self.a), "b": granted(self.b), "acc": self.acc.full & self.acc.grant}
         for name, wanted in (("a", "a_read"), ("a", "a_wants"), ("b", "b_read"), ("b", "b_wants"), ("acc", "acc_read")):
             with m.If(free):
@@ -150,23 +150,23 @@ class Issue(wiring.Component):
             self.a_granted.eq(self.a.en & goes["a"]), self.b_granted.eq(self.b.en & goes["b"]),
             self.b_busy.eq(self.b.en),
         ]
-        # What is known at the end of the cycle goes no further in it.
+        # Results that are late in the cycle go into registers.
         m.d.sync += [self.o.eq(step), self.params_buffer.eq(read.data.params), self.o_valid.eq(leaves),
                      self.stall_acc.eq(not_full), self.stall_port.eq(refused & ~not_full)]
         return m
 
     def _hazards(self, m: Module, new: Any, passes: Value, free: Value) -> Value:
-        """Return whether the first step of the run at the first place must wait."""
+        """Return whether the first step of the run at the input must wait."""
         register = self._register_latency - 1
-        # `free` comes late in its cycle; the timers count it one cycle later, as `freed`. Of two steps that pass in
-        # cycles x and y, the second starts as many free cycles after the first as there are in x..y - 1. A timer set
-        # to n is over when n are in x..y - 2. With n > 1 the first step has then started, so that cycle y - 1, free or
-        # not, is one more between them: n + 1. A smaller n would need it to be free, so there one more is set.
+        # `free` is late in its cycle, so the timers count it one cycle later, as `freed`. Of two steps that pass in
+        # cycles x and y, the second starts as many free cycles after the first as there are in x..y - 1. A timer set to
+        # n expires after n of them in x..y - 2. With n > 1 the first step has started by then, so cycle y - 1 adds one
+        # more, free or not: n + 1. With a smaller n, cycle y - 1 would have to be free, so the timer is set to n + 1.
         # Its name in the netlist is a part of the placer's luck: see the seed of boards/catalog/ulx3s_85f.py.
         freed = delayed(m, free, 1, "turn", control=True)
 
         def timer(name: str, cycles: int, counts: Value = freed) -> Any:
-            # Whether it runs is a register of its own, for the way from here is long.
+            # Whether it runs is a register of its own, because the wires from here are long.
             layout = data.StructLayout({"left": range(cycles + 1), "runs": 1})
             count: Any = Signal(layout, name=name)
             with m.If(counts & count.runs):
@@ -176,11 +176,11 @@ class Issue(wiring.Component):
         def start(timer: Any, cycles: int) -> list[Any]:
             return [timer.left.eq(cycles), timer.runs.eq(cycles != 0)]
 
-        # Registers: since beat 0 and since the last beat of the newest run that wrote; since the last beat before it.
+        # Register writes: since beat 0 and the last beat of the newest run that wrote; since the last beat before it.
         since_last, before = timer("since_last", register), timer("before", register)
         writes = passes & new.writes
         writing = Signal()
-        # Within the run that writes, only its beats count: a later beat may not come sooner than its own number.
+        # During the run that writes, only its beats count: a later beat n may not start before its beat n.
         since_first = timer("since_first", register + 1, Mux(writing, writes, freed))
         with m.If(passes & new.fire):
             m.d.sync += writing.eq(new.writes & ~new.run_last)
@@ -193,7 +193,7 @@ class Issue(wiring.Component):
         with m.If(passes & new.reduces):
             m.d.sync += start(reducing, self._reduce_latency - 1)
 
-        # Outputs: of this operation (or, at the first step of the next one, the one before) and of those before it.
+        # Outputs: of this operation (at the first step of the next one: of the one before), and of all before it.
         output, later = self._output_latency - 1, self._activation_cycles
         newest_output, older_output = timer("newest_output", output + later), timer("older_output", output + later)
         with m.If(passes & new.run_first & new.op_first):
@@ -202,7 +202,7 @@ class Issue(wiring.Component):
         with m.If(outputs):
             m.d.sync += start(newest_output, output)
 
-        # An output beat of several words is written after it has left; the next run must not follow too closely.
+        # An output beat of several words takes cycles to write; the next run must not follow too closely.
         beats = Beats(self._config)
         words = [beats.steps(code) - 1 for code in range(4)]
         waits_for = [cycles + 1 if cycles else 0 for cycles in words]
@@ -225,5 +225,5 @@ class Issue(wiring.Component):
 
 
 def at_stage(m: Module, value: Any, stage: int, name: str, *, control: bool = False) -> Any:
-    """Return what is known of the step that Issue gives out, as it stands at a stage of the lanes."""
+    """Return part of the step that Issue gives out, delayed to a stage of the lanes."""
     return delayed(m, value, stage - STAGE_ISSUED, name, control=control)

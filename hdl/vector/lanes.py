@@ -1,7 +1,7 @@
-"""The lanes of the vector unit and what goes into them: operands, registers, parameters, table entries.
+"""The lanes of the vector unit and their inputs: operands, registers, parameters, table entries.
 
-The functions add to the unit's module. Each input is delayed to the stage of `hdl.lane.lane` that takes it; stages are
-counted from the cycle in which a beat starts.
+The functions add to the unit's module. Each input is delayed to the stage of `hdl.lane.lane` that takes it. Stages
+are counted from the cycle in which a beat starts.
 """
 
 from typing import Any, NamedTuple
@@ -26,9 +26,9 @@ __all__ = ["Operands", "add_lanes", "add_operands", "load_parameters", "load_tab
 
 
 class Operands(NamedTuple):
-    """What a lane chooses its operands from, at the stage at which it does."""
+    """The sources of a lane's operands, at the stage of the choice."""
 
-    #: Elements of stream A and of stream B, and the word of A that they are cut out of.
+    #: Elements of stream A and of stream B, and the word of A from which they are extracted.
     a: StreamOperand
     b: StreamOperand
     #: signed(32) per lane, the beat's share of the accumulator word.
@@ -37,7 +37,7 @@ class Operands(NamedTuple):
 
 
 def add_operands(m: Module, config: Config, issue: Issue, acc_data: Value, a_data: Value, b_data: Value) -> Operands:
-    """Add what cuts elements out of granted words and accumulators, and the register file; its writes stay open.
+    """Add the extraction of elements from granted words and accumulators, and the register file without its writes.
 
     `acc_data`, `a_data` and `b_data` are those of the unit's read ports.
     """
@@ -48,7 +48,7 @@ def add_operands(m: Module, config: Config, issue: Issue, acc_data: Value, a_dat
         m.d.comb += [operand.step.eq(step[name]), operand.granted.eq(getattr(issue, f"{name}_granted")),
                      operand.data.eq(read)]
 
-    # The accumulator's data stands before its stage: choose the beat's lanes.
+    # The accumulator's data is valid before its stage: select the beat's lanes.
     beat = at_stage(m, step.beat, ACC_READ_LATENCY_CYCLES, "beat")
     chosen: Any = Signal(data.ArrayLayout(signed(32), config.requantize_lanes), reset_less=True)
     m.d.sync += chosen.as_value().eq(part_at(acc_data, beat, 32 * config.requantize_lanes))
@@ -61,7 +61,7 @@ def add_operands(m: Module, config: Config, issue: Issue, acc_data: Value, a_dat
 
 
 def load_parameters(m: Module, issue: Issue, params: ParameterBlocks) -> None:
-    """Read parameters where they are used; the block is free again after the last of them."""
+    """Read parameters at the stage of their use; release the block after the last of them."""
     step: Any = issue.o
     at = at_stage(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
     late = delayed(m, at, STAGE_LEFT - 2 - STAGE_OPERANDS, "param_shift")
@@ -74,7 +74,7 @@ def load_parameters(m: Module, issue: Issue, params: ParameterBlocks) -> None:
 
 
 def load_tables(m: Module, issue: Issue, control: VectorControl, word: Value) -> None:
-    """Load table: cut the entry out of stream A's `word`, and write it at the stage of the look-ups, so in order."""
+    """Load table: extract the entry from stream A's `word`, and write it in the stage of the look-ups, so in order."""
     step: Any = issue.o
     writes = issue.o_valid & step.table
     element = at_stage(m, step.element, STAGE_OPERANDS, "element")
@@ -104,7 +104,7 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
     lanes = [Lane(odd=number % 2 == 1) for number in range(count)]
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
-        # The last of an odd number of lanes has no partner, and a difference of 0.
+        # If the number of lanes is odd, the last has no partner, and a difference of 0.
         partner = lanes[number ^ 1].operand if number ^ 1 < count else ~lane.operand
         m.d.comb += [
             lane.control.eq(control.control), lane.acc.eq(operands.acc[number]),

@@ -1,4 +1,4 @@
-"""From scratchpad words to int32 lanes."""
+"""Extracts int32 elements from scratchpad words."""
 
 from typing import Any
 
@@ -21,15 +21,15 @@ __all__ = ["StreamOperand"]
 class StreamOperand(wiring.Component):
     """Collect the elements of a beat from the words of its steps.
 
-    Each lane takes its element from the step whose word holds it, and keeps it until the next beat. A word is kept
-    until the next granted one, so that it can serve several beats and the port other readers.
+    Each lane takes its element in the step whose word contains it, and holds it until the next beat. A word is held
+    until the next granted one, so that it can serve several beats while the port serves other clients.
 
     Timing: LATENCY_CYCLES from the cycle in which a step starts to its elements at the output.
 
     Members
     -------
-    step : In(OperandLayout), the step that started in the cycle before; nothing depends on whether one really did
-    used : In(1), at the last cycle but one: what steps then is a beat with this operand; else its elements are 0
+    step : In(OperandLayout), the step that started in the cycle before; it need not be valid
+    used : In(1), in the last cycle but one: the next step starts a beat with this operand; otherwise its elements are 0
     granted : In(1), a word of this stream was granted in this cycle
     data : In(word), the read port's data
     word : Out(word), the word READ_LATENCY_CYCLES + 1 cycles after its grant
@@ -54,7 +54,7 @@ class StreamOperand(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the word, then let each lane choose its bytes."""
+        """Hold the word, then let each lane select its bytes."""
         m = Module()
         config = self._config
         word = Signal(8 * config.word_bytes, name="kept", reset_less=True)
@@ -63,7 +63,7 @@ class StreamOperand(wiring.Component):
         with m.If(delayed(m, self.granted, READ_LATENCY_CYCLES, "granted", control=True)):
             m.d.sync += word.eq(self.data)
 
-        # Which bytes each lane takes is decoded one cycle ahead, for it is the same for 32 bits.
+        # The byte selection of each lane is decoded one cycle ahead, because its 32 bits share it.
         code: Any = delayed(m, self.step.type, READ_LATENCY_CYCLES - 1, "type")
         where = Cat(code, *(delayed(m, self.step[name], READ_LATENCY_CYCLES - 1, name)
                             for name in ("position", "step")))
@@ -80,7 +80,7 @@ class StreamOperand(wiring.Component):
         return m
 
     def _places(self, lane: int) -> dict[int, tuple[int, int]]:
-        """Return the size and the first byte of a lane's element, by pattern: type, position and step."""
+        """Return the size and the first byte of a lane's element, by pattern of type, position and step."""
         beats = Beats(self._config)
         position_bits = ceil_log2(beats.positions)
         return {kind | position << 2 | step << 2 + position_bits: (element_bytes(kind), byte)
@@ -89,7 +89,7 @@ class StreamOperand(wiring.Component):
     @staticmethod
     def _element(m: Module, name: str, where: Value, places: dict[int, tuple[int, int]], word: Value,
                  signed_bytes: Value) -> Value:
-        """Return the element, byte by byte: each from the word, or the sign of the bytes below it."""
+        """Return the element byte by byte: from the word, or the sign of the bytes below."""
         width = len(word) // 8
         in_word = dict(enumerate(word[8 * byte:8 * byte + 8] for byte in range(width)))
         parts = []

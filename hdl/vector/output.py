@@ -1,4 +1,4 @@
-"""From results to scratchpad words."""
+"""Packs results into scratchpad words."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ __all__ = ["OutputLayout", "OutputWriter"]
 
 
 class OutputLayout(data.StructLayout):
-    """Where a beat's results go.
+    """The destination of a beat's results.
 
     Members
     -------
@@ -33,9 +33,9 @@ class OutputLayout(data.StructLayout):
 
 
 class OutputWriter(wiring.Component):
-    """Gather beats to words and write each word once, with a mask of the bytes that its beats hold.
+    """Pack beats into words, and write each word once, with a mask of the bytes that its beats cover.
 
-    A beat of several words is written in as many cycles, during which its results must stay at `x`.
+    A beat of several words is written in as many cycles, during which its results must stay on `x`.
     Timing: the first word is at the port two cycles after `valid`; it must be granted at once.
 
     Members
@@ -59,7 +59,7 @@ class OutputWriter(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Place the step's bytes in the word; write when no later beat has bytes for it."""
+        """Place the step's bytes in the word; write it when no later beat has bytes for it."""
         m = Module()
         config = self._config
         beats = Beats(config)
@@ -84,7 +84,7 @@ class OutputWriter(wiring.Component):
             m.d.sync += left.eq(left - 1)
         last_step = Mux(self.valid, words == 1, left == 1)
 
-        # Where the results go is known one cycle before them.
+        # The destination is known one cycle before the results.
         opens, closes = Signal(), Signal()
         address = Signal(16, reset_less=True)
         where = Cat(beat.type, beat.position, step)
@@ -108,7 +108,7 @@ class OutputWriter(wiring.Component):
 
     @staticmethod
     def _places(beats: Beats, byte: int) -> dict[int, int]:
-        """Return the byte of the lanes' results that goes to a byte of the word, by pattern: type, position, step."""
+        """Return the byte of the results that goes to a byte of the word, by pattern of type, position and step."""
         position_bits = ceil_log2(beats.positions)
         return {kind | position << 2 | step << 2 + position_bits: 4 * lane + byte - first
                 for kind in range(3) for position, step, lane, first in beats.places(kind)

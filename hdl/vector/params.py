@@ -1,4 +1,4 @@
-"""Parameter blocks: biases, multipliers and shifts of one output block's channels, fetched ahead of their use."""
+"""Parameter blocks: biases, multipliers and shifts of an output block's channels, fetched ahead of use."""
 
 from typing import Any
 
@@ -17,16 +17,16 @@ from tq_hw.isa.latency import READ_LATENCY_CYCLES
 
 __all__ = ["PARAM_BUFFERS", "BlockLayout", "ParameterBlocks"]
 
-#: A block that is asked for: its address, and low bits of its operation's number.
+#: A requested block: its address, and low bits of its operation's number.
 BlockLayout = data.StructLayout({"address": 16, "number": NUMBER_BITS})
 
-#: Blocks held: the one in use, one whose last beats are under way, and two that come next.
+#: Blocks stored: the one in use, one whose last beats are in the pipeline, and the next two.
 PARAM_BUFFERS = 4
 _BUFFER_BITS = 2
 
 
 class _Piece:
-    """A word's elements of at most one per lane: which lane takes which element to which beat."""
+    """At most one element of a word per lane: which lane takes which element for which beat."""
 
     def __init__(self, config: Config, name: str, size: int, first_channel: int, count: int, first_byte: int) -> None:
         self.name = name
@@ -48,17 +48,17 @@ def _pieces(config: Config) -> list[list[_Piece]]:
 
 
 class ParameterBlocks(wiring.Component):
-    """Fetch parameter blocks in the order asked for, and keep PARAM_BUFFERS of them.
+    """Fetch parameter blocks in the order of the requests, and store PARAM_BUFFERS of them.
 
-    One word a cycle when its elements go to different lanes, else one cycle per beat that it serves.
+    One word per cycle if its elements go to different lanes, otherwise one cycle per beat that it serves.
 
     Members
     -------
     i : In(stream of BlockLayout)
     port : Out(ReadSignature)
     number : Out, of the operation whose word was granted in the cycle before
-    ready : Out(1), a block is complete that was not taken; take : In(1), strobe while ready
-    release : In(1), strobe: the oldest block taken is not read any more
+    ready : Out(1), a block is complete and not taken; take : In(1), strobe while ready
+    release : In(1), strobe: the oldest taken block is not read any more
     buffer : In(2), for each of the three: block (counted modulo PARAM_BUFFERS) and beat of the words read
     bias, multiplier, shift : Out(lanes of signed 32, 32, 6), one cycle after their address
     """
@@ -90,7 +90,7 @@ class ParameterBlocks(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Ask for the words of a block; write their pieces when they are there."""
+        """Request the words of a block; write their pieces when they arrive."""
         m = Module()
         pieces = _pieces(self._config)
         most = max(len(word) for word in pieces)
@@ -102,9 +102,9 @@ class ParameterBlocks(wiring.Component):
         word = Signal(range(len(pieces)))
         piece = Signal(range(most))
         buffer = Signal(_BUFFER_BITS, init=PARAM_BUFFERS - 1)
-        # What is asked for, `fetching & (piece == 0)`, and the bank of `address`, in registers.
+        # The request, `fetching & (piece == 0)`, and the bank of `address`, in registers.
         asking, bank = Signal(), Signal(BANKS)
-        # One address waits, so that a block follows the one before at once.
+        # One address is buffered, so that blocks follow each other without a gap.
         waiting, waiting_valid = Signal(BlockLayout), Signal()
         whose = Signal(NUMBER_BITS)
         m.d.sync += self.number.eq(whose)
@@ -130,13 +130,13 @@ class ParameterBlocks(wiring.Component):
         start = Signal()
         begins = waiting_valid & (held != PARAM_BUFFERS)
         m.d.comb += start.eq(begins & (ends | ~fetching))
-        # The grant comes late: it only lets the registers go on.
+        # The grant is late in its cycle and only enables the registers.
         with m.If(goes & last_piece | ~fetching):
             m.d.sync += [word.eq(word + 1), address.eq(address + 1), bank.eq(bank.rotate_left(1))]
             with m.If(begins & (~fetching | (word == len(pieces) - 1))):
                 m.d.sync += [word.eq(0), address.eq(waiting.address), bank.eq(bank_of(1, waiting.address)),
                              whose.eq(waiting.number)]
-        # With the grant, a start comes late, and from afar: what counts blocks hears of it in the cycle after.
+        # A block's start depends on the late grant, so the block counters are updated in the cycle after.
         started = delayed(m, start, 1, "started", control=True)
         with m.If(started):
             m.d.sync += waiting_valid.eq(0)
@@ -145,7 +145,7 @@ class ParameterBlocks(wiring.Component):
         with m.Elif(ends):
             m.d.sync += fetching.eq(0)
 
-        # The word arrives, is kept, and its piece is written: READ_LATENCY_CYCLES + 1 cycles after `goes`.
+        # The word arrives, is registered, and its piece is written: READ_LATENCY_CYCLES + 1 cycles after `goes`.
         at = READ_LATENCY_CYCLES + 1
         arrived = delayed(m, self.port.en & granted(self.port), READ_LATENCY_CYCLES, "arrived", control=True)
         kept = Signal.like(self.port.data, reset_less=True)
@@ -162,7 +162,7 @@ class ParameterBlocks(wiring.Component):
 
     def _memories(self, m: Module, pieces: list[list[_Piece]], kept: Value, written: Value, at: Any, buffer: Any,
                   word_bits: int) -> None:
-        """Build the memories of each lane: small RAMs of PARAM_BUFFERS blocks."""
+        """Build the memories of each lane: small RAMs for PARAM_BUFFERS blocks."""
         depth = PARAM_BUFFERS << self._beat_bits
         for name, bits in (("bias", 32), ("multiplier", 32), ("shift", 6)):
             for lane in range(self._config.requantize_lanes):
@@ -172,7 +172,7 @@ class ParameterBlocks(wiring.Component):
                 beat = Signal(self._beat_bits, name=f"{name}_beat{lane}")
                 places = [(word | number << word_bits, *piece.lanes[lane]) for word, parts in enumerate(pieces)
                           for number, piece in enumerate(parts) if piece.name == name and lane in piece.lanes]
-                # What is not written may be anything: mostly all of a lane's elements lie at one place of their words.
+                # Data that is not written is arbitrary. Mostly a lane's elements have one position in their words.
                 first = places[0][1]
                 value: Value = kept[8 * first:8 * first + bits]
                 with m.Switch(at):

@@ -1,4 +1,4 @@
-"""The slot pointers of a vector operation: where the streams stand, and where a run starts them."""
+"""The slot pointers of a vector operation: the current slot of each stream, and where a run starts."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ _STREAMS = ("a", "b", "out")
 
 
 class SlotPointers(wiring.Component):
-    """Add the slot's pointers to a step's addresses, and what its run waits for.
+    """Add the slot pointers to a step's addresses, and add the waits of its run.
 
-    The pointers (one per stream, without base) count on from slot to slot; a run starts them at the chunk's first
-    slot, which is kept, as is the tile's while other output blocks follow.
+    The pointers (one per stream, without base) advance from slot to slot. A run restarts them at the chunk's first
+    slot, which is stored; so is the tile's first slot while other output blocks follow.
 
     Timing: one cycle, one step a cycle.
 
@@ -46,9 +46,9 @@ class SlotPointers(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One register for the step; the pointers after it."""
+        """One register for the step; then the pointers."""
         m = Module()
-        # cols_left: columns of the row after this one; row_last: there is none.
+        # cols_left: columns left in the row after this one; row_last: none is.
         pointers = data.StructLayout({
             **dict.fromkeys(_STREAMS, 16), **{f"{name}_row": 16 for name in _STREAMS}, "cols_left": 16, "row_last": 1,
             "acc": range(self._config.acc_words)})
@@ -66,7 +66,7 @@ class SlotPointers(wiring.Component):
             m.d.sync += [op[name].eq(self.operation[name]) for name, _ in SlotFields]
             m.d.sync += [cols_less_1.eq(self.operation.cols - 1), one_col.eq(self.operation.cols == 1)]
 
-        # Where the step stands.
+        # The step's position.
         now: Any = Signal(pointers)
         with m.Switch(counted.start):
             with m.Case(Restart.CONTINUE):
@@ -80,7 +80,7 @@ class SlotPointers(wiring.Component):
         with m.If(counted.acc_first):
             m.d.comb += now.acc.eq(0)
 
-        # Where the next slot stands.
+        # The next slot's position.
         after: Any = Signal(pointers)
         m.d.comb += [after.eq(now), after.acc.eq(now.acc + 1)]
         with m.If(op.kind == VectorKind.LOAD_TABLE):

@@ -1,4 +1,4 @@
-"""The middle loops of a vector operation: chunks of a tile, micro-operations of the program, repeats of its body."""
+"""The middle loops of a vector operation: chunks of a tile, micro-operations, repeats of the program's body."""
 
 from typing import Any, NamedTuple
 
@@ -18,14 +18,14 @@ from tq_hw.isa.uop import UOP
 
 __all__ = ["ProgramWalker"]
 
-#: Runs that wait to be walked.
+#: Capacity of the queue of runs.
 _WAITING_RUNS = 4
 
 
 class ProgramWalker(wiring.Component):
-    """Make runs of tiles, and read each run's micro-operation.
+    """Expand tiles into runs, and read each run's micro-operation.
 
-    A run every second cycle; some wait at the output. So the next stage has no bubble when its runs are two beats or
+    A run every second cycle, queued at the output. So the next stage has no bubble if its runs are two beats or
     longer.
 
     Members
@@ -62,7 +62,7 @@ class ProgramWalker(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the loops' state; one run a cycle into two waiting places."""
+        """Keep the loops' state; make runs and queue them."""
         m = Module()
         at = _Position(self._config)
         m.d.comb += self.operation.eq(at.op)
@@ -77,7 +77,7 @@ class ProgramWalker(wiring.Component):
         return m
 
     def _take(self, m: Module, at: "_Position") -> None:
-        """Take a tile when none is walked, and with its first one the operation."""
+        """Take a tile when none is in progress; with an operation's first tile, also the operation."""
         m.d.comb += self.i.ready.eq(~at.active & ~(at.wanted & self.i.payload.op_first))
         with m.If(self.i.valid & self.i.ready):
             new = self.i.payload
@@ -92,7 +92,7 @@ class ProgramWalker(wiring.Component):
                 m.d.sync += at.number.eq(at.op.first)
 
     def _ends(self, m: Module, at: "_Position") -> "_Ends":
-        """Return which loops end with the run, in registers: right from the second cycle of a position on."""
+        """Return which loops end with the run, in registers: valid from the second cycle of a position on."""
         op, number = at.op, at.number
         is_table = op.kind == VectorKind.LOAD_TABLE
         body_end = ~is_table & (number == op.body_last) & (op.body_first <= op.body_last)
@@ -103,7 +103,7 @@ class ProgramWalker(wiring.Component):
         return _Ends(*(delayed(m, flag, 1, name) for name, flag in ends._asdict().items()))
 
     def _make(self, m: Module, at: "_Position", ends: "_Ends") -> Signal:
-        """Make the run in one cycle, queue it with its micro-operation from memory in the next; return the strobe."""
+        """Make the run in one cycle, and queue it with its micro-operation in the next; return the strobe."""
         config, op, tile = self._config, at.op, at.tile
         m.submodules.runs = runs = Queue(RunLayout(config), _WAITING_RUNS, registered=True)
         wiring.connect(m, runs.o, wiring.flipped(self.o))
@@ -116,7 +116,7 @@ class ProgramWalker(wiring.Component):
         ]
         first = at.chunk_first & at.tile_first
         m.d.sync += [
-            # Two runs may be on their way to the queue that its level does not tell.
+            # Up to two runs may be in flight that the queue's level does not include.
             room.eq(runs.level <= _WAITING_RUNS - 2), made_valid.eq(step),
             made.number.eq(at.number), made.table.eq(ends.is_table),
             made.slots.eq(Mux(ends.left_last, at.left, op.chunk_slots)),
@@ -136,16 +136,16 @@ class ProgramWalker(wiring.Component):
         return step
 
     def _filled(self, m: Module, at: "_Position", ends: "_Ends") -> Signal:
-        """Return the vector registers that the made run's chunk fills, in a register: rules compare with it at once."""
+        """Return the number of vector registers that the run's chunk fills, registered for the rules."""
         filled = Signal(range(CHUNK_REGISTERS + 1))
-        # The slots of either kind of chunk stand as long as the loops' ends, which have a register as well.
+        # For both chunk sizes `slots` is stable as long as the loops' ends, which are registered as well.
         last, other = (delayed(m, chunk_registers_of(self._config, at.op.use_acc, slots), 1, name)
                        for name, slots in (("filled_last", at.left), ("filled_other", at.op.chunk_slots)))
         m.d.sync += filled.eq(Mux(ends.left_last, last, other))
         return filled
 
     def _advance(self, m: Module, at: "_Position", ends: "_Ends") -> None:
-        """Go on to the next micro-operation, repeat of the body, chunk, or past the tile."""
+        """Advance to the next micro-operation, repeat of the body, or chunk, or end the tile."""
         op, tile = at.op, at.tile
         m.d.sync += [at.chunk_first.eq(ends.chunk_last), at.settled.eq(0)]
         with m.If(ends.again1):
@@ -164,7 +164,7 @@ class ProgramWalker(wiring.Component):
             m.d.sync += at.number.eq(at.number + 1)
 
     def _rules(self, m: Module, op: Any, made: Any, made_valid: Signal, op_number: Signal, filled: Signal) -> None:
-        """Look at each micro-operation as its run is made; compared in one cycle, gathered in the next."""
+        """Check each micro-operation as its run is made: compare in one cycle, combine in the next."""
         tests = uop_rules(self._config, 0)
         values = {field.name: self.uop[field.name] for field in UOP[0].fields} | {
             "use_acc": op.use_acc, "use_params": op.use_params, "chunk_registers": filled}
@@ -177,14 +177,14 @@ class ProgramWalker(wiring.Component):
 
 
 class _Position:
-    """Where the walk stands: the tile and its operation, the chunk, the micro-operation, the repeats of the body."""
+    """The position of the walk: the tile and its operation, the chunk, the micro-operation, the repeats of the body."""
 
     def __init__(self, config: Config) -> None:
         self.op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
         self.tile: Any = Signal(TileLayout(config), reset_less=True)
-        #: A tile is walked.
+        #: A tile is in progress.
         self.active = Signal()
-        #: The next stage copies the operation with its first run; until then it must stay here.
+        #: The next stage copies the operation with its first run; until then `op` must not change.
         self.wanted = Signal()
         #: Low bits of the operation's number; -1 before the first.
         self.op_number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
@@ -194,20 +194,20 @@ class _Position:
         self.left = Signal(16)
         #: This is the first chunk of the tile; the first micro-operation of the chunk.
         self.tile_first, self.chunk_first = Signal(), Signal(name="chunk_first")
-        #: Repeats of the body that are over, inner and outer, and where stream A begins in them.
+        #: Completed repeats of the body, inner and outer, and the address of stream A at the start of each.
         self.repeat1, self.repeat2 = Signal(16), Signal(16, name="repeat2")
         self.address1, self.address2 = Signal(16), Signal(16, name="address2")
-        #: What a run is follows from its number in one cycle, and the run is made in the next one.
+        #: 0 in the first cycle of a position, in which `_ends` is computed; the run is made in the next.
         self.settled = Signal()
 
 
 class _Ends(NamedTuple):
-    """What the position is the end of, one flag each."""
+    """Which loops end at the position, one flag each."""
 
     #: The operation loads a table: one micro-operation of its own, all slots in one chunk.
     is_table: Value
     in_body: Value
-    #: The last micro-operation; the body is repeated once more, by the inner loop, by the outer one.
+    #: The last micro-operation; the body repeats, by the inner loop, by the outer one.
     end: Value
     again1: Value
     again2: Value

@@ -1,4 +1,4 @@
-"""The reduction of a chunk to one value: a tree over the lanes of a beat, then a running result over the beats."""
+"""The reduction of a chunk to one value: a tree over the lanes of a beat, then an accumulation over the beats."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ __all__ = ["ReduceLayout", "ReduceUnit"]
 
 
 class ReduceLayout(data.StructLayout):
-    """What a reduction must know of a beat.
+    """What a reduction needs to know of a beat.
 
     Members
     -------
@@ -33,7 +33,7 @@ class ReduceLayout(data.StructLayout):
 
 
 class _Part(NamedTuple):
-    """A word that is reduced; whether it takes part: else it is 0."""
+    """A value in the tree, and whether it takes part; if not, it is 0."""
 
     value: Value
     is_in: Value
@@ -68,10 +68,9 @@ class ReduceUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Leave out lanes that take no part, reduce level by level, then over time.
+        """Exclude lanes that take no part, reduce level by level, then over time.
 
-        A part that is left out is 0, and a flag beside it says so. Of a sum and the part that is kept, the one that is
-        not wanted is 0.
+        An excluded value is 0, with a flag. Of the sum and the selected value, the one not used is 0.
         """
         m = Module()
         lanes = self._config.requantize_lanes
@@ -91,7 +90,7 @@ class ReduceUnit(wiring.Component):
             valid = delayed(m, valid, REDUCE_LEVEL_CYCLES, f"valid{depth}", control=True)
             depth += 1
 
-        # The first beat meets nothing. Channel 0 is in it: it always has a part.
+        # The first beat has no predecessor. Channel 0 belongs to it and always takes part.
         part, compares, first = level[0], beat.kind != Reduce.SUM, beat.first
         so_far = Signal(32, reset_less=True)
         added = _added(part.value, Mux(first, 0, so_far ^ compares.replicate(32)), compares)
@@ -104,7 +103,7 @@ class ReduceUnit(wiring.Component):
 
     @staticmethod
     def _node(m: Module, kind: Value, parts: Sequence[_Part], name: str) -> _Part:
-        """Return the sum, the greater or the lesser one of two parts, two cycles later; one part passes."""
+        """Return the sum, maximum or minimum of two values, two cycles later. A single participant passes."""
         if len(parts) == 1:
             return _Part(delayed(m, parts[0].value, REDUCE_LEVEL_CYCLES, f"x{name}"),
                          delayed(m, parts[0].is_in, REDUCE_LEVEL_CYCLES, f"in_x{name}"))
@@ -126,5 +125,5 @@ class ReduceUnit(wiring.Component):
 
 
 def _added(x: Value, y: Value, carry: Value) -> Value:
-    """Return x + y + carry of signed words, 33 bits. The carry goes in below."""
+    """Return x + y + carry of signed words, 33 bits. An extra bit below carries in."""
     return (Cat(Const(1, 1), x).as_signed() + Cat(carry, y).as_signed())[1:34]

@@ -1,4 +1,4 @@
-"""The eight vector registers: a block memory of int32 beats, read twice and written once a cycle."""
+"""The eight vector registers: a block memory of int32 beats with two reads and one write per cycle."""
 
 from typing import Any
 
@@ -16,9 +16,9 @@ __all__ = ["VectorRegisters"]
 
 
 class VectorRegisters(wiring.Component):
-    """Memory of `vector_words` beats; synthesis makes one copy per read port.
+    """Memory of `vector_words` beats. Synthesis makes one copy per read port.
 
-    Timing: data LATENCY_CYCLES after the address; a word whose `d` comes in cycle t is read with addresses from
+    Timing: data LATENCY_CYCLES after the address. A word whose `d` arrives in cycle t is visible to addresses from
     t + 1 on.
 
     Members
@@ -49,11 +49,11 @@ class VectorRegisters(wiring.Component):
         """Register the memory's outputs."""
         m = Module()
         config = self._config
-        # A word is never wanted in the cycle in which it is written.
+        # A word is never read in the cycle in which it is written.
         memory = block_memory(32 * config.requantize_lanes, config.vector_words)
         m.submodules.memory = memory
         write = memory.write_port()
-        # Many pins hang on the address, and on whether a read meets it.
+        # The write address and its comparison with reads have a high fan-out.
         m.d.sync += [write.en.eq(self.write), write.addr.eq(self.d_word)]
         m.d.comb += write.data.eq(self.d.as_value())
         for name in ("a", "b"):

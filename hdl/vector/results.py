@@ -1,7 +1,7 @@
-"""Where the results of the vector unit's lanes go: registers, output, reduction, activation lanes.
+"""The destinations of the lanes' results: registers, output, reduction, activation lanes.
 
-The functions add to the unit's module. A result is there at STAGE_RESULT; what belongs to it is told one stage earlier,
-which is when these flags and places are due.
+The functions add to the unit's module. A result is valid at STAGE_RESULT; its flags and addresses are due one stage
+earlier.
 """
 
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ __all__ = ["Destinations", "destinations", "send_to_output", "send_to_reduction"
 
 
 class Destinations(NamedTuple):
-    """Where the beat at STAGE_RESULT - 1 goes: one flag at most is 1. These alone of a beat are reset."""
+    """The destination of the beat at STAGE_RESULT - 1: at most one flag is 1. Of a beat, only these flags are reset."""
 
     register: Value
     output: Value
@@ -35,13 +35,13 @@ class Destinations(NamedTuple):
 
     @property
     def any(self) -> Value:
-        """A beat is there."""
+        """There is a beat."""
         beat = self.register | self.output | self.reduce
         return beat if self.activation is None else beat | self.activation
 
 
 def destinations(m: Module, config: Config, issue: Issue) -> Destinations:
-    """Delay what the step says to the stage before the result."""
+    """Delay the step's flags to the stage before the result."""
     step: Any = issue.o
     names = {"to_register": step.writes, "to_output": step.outputs, "to_reduce": step.reduces}
     if config.activation_lanes:
@@ -52,7 +52,7 @@ def destinations(m: Module, config: Config, issue: Issue) -> Destinations:
 
 def send_to_output(m: Module, config: Config, issue: Issue, control: VectorControl, to: Destinations, results: Any,
                    number: Value, output: OutputWriter) -> None:
-    """Give results with their places to `output`; `number` is that of the operation at Issue."""
+    """Pass results and their addresses to `output`; `number` is that of the operation at Issue."""
     step: Any = issue.o
     m.submodules.place = place = DelayLine(len(output.beat.as_value()), STAGE_RESULT - 1 - STAGE_ISSUED)
     where: Any = Signal(OutputLayout(config))
@@ -71,7 +71,7 @@ def send_to_output(m: Module, config: Config, issue: Issue, control: VectorContr
 
 def _activated(m: Module, config: Config, control: VectorControl, to_output: Value, to_activation: Value, place: Value,
                results: Any) -> tuple[Value, Value, Value]:
-    """Return when, where and what to output, with the beats that come through the activation lanes."""
+    """Return when, where and what to output, including beats from the activation lanes."""
     m.submodules.activation = activation = ActivationUnit(config)
     m.submodules.activation_line = line = DelayLine(1, STAGE_RESULT - 1 - STAGE_UOP)
     comes_from = Signal()
@@ -89,9 +89,9 @@ def _activated(m: Module, config: Config, control: VectorControl, to_output: Val
 
 def send_to_reduction(m: Module, config: Config, issue: Issue, control: VectorControl, to: Destinations, results: Any,
                       reduce: ReduceUnit, registers: VectorRegisters) -> None:
-    """Give results to `reduce`; write what it reduced them to, or a beat's results, to the register file."""
+    """Pass results to `reduce`; write its result, or a beat's results, to the register file."""
     step: Any = issue.o
-    # The micro-operation's kind of reduction comes later than the step.
+    # The micro-operation's kind of reduction arrives later than the step.
     layout = ReduceLayout(config, register_word_bits(config))
     early: Any = Signal(layout)
     first = Signal(init=1)
@@ -108,7 +108,7 @@ def send_to_reduction(m: Module, config: Config, issue: Issue, control: VectorCo
     m.d.comb += [
         line.i.eq(held.as_value()), reduce.beat.eq(delayed(m, beat, 1, "reduce_beat")), reduce.x.eq(results),
         reduce.valid.eq(delayed(m, to.reduce, 1, "reduce_valid", control=True)),
-        # The register's word goes one cycle ahead of what is written.
+        # The register's address leads the data by one cycle.
         registers.write.eq(reduce.ends | to.register),
         registers.d_word.eq(Mux(reduce.ends, reduce.word, beat.word)),
     ]

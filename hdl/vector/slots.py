@@ -16,12 +16,12 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["SlotWalker"]
 
-#: Steps that wait for what they read.
+#: Capacity of the queue of steps.
 _WAITING_STEPS = 8
 
 
 class SlotWalker(wiring.Component):
-    """Make steps of runs, one a cycle, without a bubble between runs.
+    """Expand runs into steps, one per cycle, without a bubble between runs.
 
     Members
     -------
@@ -45,14 +45,14 @@ class SlotWalker(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count, then add up the addresses one cycle later; after the counter nothing waits but the queue."""
+        """Count, then add the addresses one cycle later. After the counter only the queue can stall."""
         m = Module()
         m.submodules.counter = counter = BeatCounter(self._config)
         m.submodules.pointers = pointers = SlotPointers(self._config)
         m.submodules.steps = steps = Queue(StepLayout(self._config), _WAITING_STEPS, registered=True)
         connect(m, flipped(self.i), counter.i)
         connect(m, steps.o, flipped(self.o))
-        # Three steps may be on their way to the queue that its level does not tell.
+        # Up to three steps may be in flight that the queue's level does not include.
         m.d.sync += counter.o.ready.eq(steps.level <= _WAITING_STEPS - 3)
         m.d.comb += [
             pointers.i.valid.eq(counter.o.valid & counter.o.ready), pointers.i.payload.eq(counter.o.payload),

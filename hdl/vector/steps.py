@@ -1,4 +1,4 @@
-"""What the stages of the vector unit's walker hand to each other.
+"""Records passed between the stages of the vector unit's walker.
 
     operation -> tiles (TileWalker) -> runs (ProgramWalker) -> steps (SlotWalker) -> issue
 
@@ -21,7 +21,7 @@ __all__ = ["CountedStep", "OperandLayout", "RegisterUse", "Restart", "RunLayout"
 
 
 class Restart(enum.Enum, shape=2):
-    """Where the slot pointers of a run start."""
+    """The position from which a run starts its slot pointers."""
 
     #: where the chunk before ended
     CONTINUE = 0
@@ -52,7 +52,7 @@ def uop_layout(word: int) -> data.StructLayout:
 
 UopWord0 = uop_layout(0)
 
-#: What the slot pointers need of an operation.
+#: Fields of an operation that the slot pointers need.
 SlotFields = operation_fields(
     "kind", "cols", "a_col_step", "a_row_step", "b_col_step", "b_row_step", "out_col_step", "out_row_step")
 
@@ -118,12 +118,12 @@ class OperandLayout(data.StructLayout):
                           "step": range(beats.max_steps)})
 
 
-#: What the first step of a run waits for, as far as the order of the runs tells (vector_waits.py); other steps: 0.
+#: What the first step of a run waits for, by the order of the runs (hdl.vector.waits); 0 in other steps.
 #: newest_beat: the beat of the same number of the newest run that writes registers; newest_run: all of that run;
-#: older_runs: all of the runs before it; outputs: the newest output; operation: outputs of the operations before.
+#: older_runs: all runs before it; outputs: the newest output; operation: outputs of earlier operations.
 Waits = data.StructLayout({"newest_beat": 1, "newest_run": 1, "older_runs": 1, "outputs": 1, "operation": 1})
 
-#: Registers of a run, whether a and b are registers, and whether it may have more beats than a register has words.
+#: A run's registers, whether a and b are registers, and whether it may have more beats than a register has words.
 RegisterUse = data.StructLayout({"a": 3, "b": 3, "d": 3, "a_uses": 1, "b_uses": 1, "long": 1})
 
 
@@ -146,7 +146,7 @@ class StepLayout(data.StructLayout):
     run_first, run_last : first step of a run, its last beat
     last_word : the beat belongs to the last word of the chunk; lanes : channels of that word a reduction sees
     op_first, op_last, param_first, param_last : what the run is the first or the last of
-    activates, behind_activation : with `activation_lanes` alone: the beat's results go to an activation; the run must
+    activates, behind_activation : only with `activation_lanes`: the beat's results go to an activation; the run must
         not overtake one: it outputs, or ends its operation, without one
     """
 

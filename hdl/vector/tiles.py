@@ -18,14 +18,14 @@ __all__ = ["TileWalker"]
 
 
 class TileWalker(wiring.Component):
-    """Take operations and walk their tiles, ahead of everything else.
+    """Take operations and walk their tiles, ahead of the other stages.
 
-    Because a tile waits here for the next stage, the parameter blocks of the next tiles, also of the next operation,
-    are asked for while a tile is worked on. A tile leaves only when its parameter block was asked for.
+    A tile waits here for the next stage, so the parameter blocks of the next tiles, even of the next operation, are
+    requested while the current tile is processed. A tile leaves only once its parameter block is requested.
 
     Members
     -------
-    i : In(operations); taken when the first tile of the one before has left and all of its tiles are made
+    i : In(operations); taken when all tiles of the previous one are made and its first one has left
     o : Out(stream of TileLayout)
     operation : Out(OperationLayout), the operation of the tile at `o`
     params : Out(stream of BlockLayout), parameter blocks in the order in which tiles need them
@@ -47,7 +47,7 @@ class TileWalker(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the loops' state; make a tile every second cycle, for in the other one the counters are compared."""
+        """Keep the loops' state. Make a tile every second cycle; in the other cycle the counters are compared."""
         m = Module()
         at = _Position(self._config)
         m.d.comb += self.operation.eq(at.op)
@@ -58,7 +58,7 @@ class TileWalker(wiring.Component):
         return m
 
     def _take(self, m: Module, at: "_Position") -> None:
-        """Take an operation; fields that its kind ignores are made harmless, so that the loops need not ask."""
+        """Take an operation. Fields that its kind ignores get neutral values, so that the loops need no cases."""
         op = at.op
         is_table = self.i.payload.kind == VectorKind.LOAD_TABLE
         first_leaves = ~(self.o.valid & self.o.payload.op_first)
@@ -74,7 +74,7 @@ class TileWalker(wiring.Component):
                              at.last_block.eq(0), op.tile_slots.eq(TABLE_ENTRIES), op.sub_first.eq(0)]
 
     def _ends(self, m: Module, at: "_Position") -> "_Ends":
-        """Return what is known of the tile that is made next; compared one cycle before."""
+        """Return the flags of the tile that is made next, compared one cycle before."""
         op, fresh = at.op, at.fresh
         ends = _Ends(*(Signal(name=name) for name in _Ends._fields))
         m.d.sync += [ends.tile_last.eq(Mux(fresh, op.slots, at.left) <= op.tile_slots),
@@ -85,13 +85,13 @@ class TileWalker(wiring.Component):
         return ends
 
     def _make(self, m: Module, at: "_Position", ends: "_Ends") -> Signal:
-        """Make the tile when its parameter block can be asked for; return the strobe."""
+        """Make the tile when its parameter block can be requested; return the strobe."""
         op, inner, tile_first = at.op, ends.inner, at.tile_first
         last = ends.block_last & ends.tile_last
         compared = Signal()
         free, step = Signal(), Signal()
         m.d.sync += compared.eq(at.fresh | (at.active & ~step))
-        # The next stage takes no two tiles in a row, so there is time to see that one has left.
+        # The next stage takes no two tiles in successive cycles, so there is time to see that one has left.
         m.d.comb += [
             free.eq(at.active & compared & ~self.o.valid),
             step.eq(free & (self.params.ready | ~ends.param_first)),
@@ -118,7 +118,7 @@ class TileWalker(wiring.Component):
         return step
 
     def _advance(self, m: Module, at: "_Position", ends: "_Ends", step: Signal) -> None:
-        """Go on to the next block and the next tile, in the order of the two loops; begin with the first of both."""
+        """Advance to the next block and tile, in the order of the two loops; begin with the first of both."""
         op, fresh, param = at.op, at.fresh, at.param
         next_block, next_tile = Signal(), Signal()
         with m.If(ends.inner):
@@ -145,11 +145,11 @@ class TileWalker(wiring.Component):
 
 
 class _Position:
-    """Where the walk stands: the operation, its output block and its tile."""
+    """The position of the walk: the operation, its output block and its tile."""
 
     def __init__(self, config: Config) -> None:
         self.op: Any = Signal(OperationLayout(Unit.VECTOR), reset_less=True)
-        #: An operation is walked; it was taken in the cycle before.
+        #: An operation is in progress; it was taken in the cycle before.
         self.active, self.fresh = Signal(name="active"), Signal(name="fresh")
         #: Low bits of the operation's number; -1 before the first.
         self.number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
@@ -163,7 +163,7 @@ class _Position:
 
 
 class _Ends(NamedTuple):
-    """What the tile is in its loops, one flag each."""
+    """The tile's place in its loops, one flag each."""
 
     tile_last: Signal
     block_first: Signal

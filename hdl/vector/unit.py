@@ -2,7 +2,7 @@
 
     TileWalker -> ProgramWalker -> SlotWalker -> Issue -> operands -> lanes -> registers, output, reduction
 
-Up to Issue everything may wait; after it a beat never does. docs/units/vector.md.
+Every stage up to Issue may stall; after it a beat never does. See docs/units/vector.md.
 """
 
 from typing import Any, NamedTuple
@@ -44,7 +44,7 @@ from tq_hw.isa.layout import Unit
 
 __all__ = ["VectorUnit"]
 
-#: More operations than ever are under way at once: each has one beat at least, the unit has fewer stages.
+#: More operations than can be in progress: each has at least one beat, and the unit has fewer stages.
 _MOST_OPERATIONS = 63
 
 
@@ -56,10 +56,10 @@ class VectorUnit(wiring.Component):
 
     Members
     -------
-    i : In(operations); one is taken while earlier ones are worked on
+    i : In(operations); one is accepted while earlier ones are in progress
     table : In(TableWriteSignature), micro-operations, while idle
     idle : Out(1), no operation is under way
-    done : Out(1), strobe per operation, in order: all that it wrote can be read
+    done : Out(1), strobe per operation, in order: everything that it wrote can be read
     error : Out(4), strobe of Status: BAD_OPERATION, BAD_ADDRESS; error_at : Out, low bits of the operation's number
     acc : accumulators; a, b : stream reads, b also parameters; out : writes
     busy, stall_acc, stall_port : Out(1), for the performance counters
@@ -91,7 +91,7 @@ class VectorUnit(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Wire the stages, from operations to results; then say when an operation is over and what went wrong."""
+        """Connect the stages, from operations to results; then report the end of operations, and errors."""
         m = Module()
         config = self._config
         stages = self._stages(m)
@@ -124,7 +124,7 @@ class VectorUnit(wiring.Component):
     def _stages(self, m: Module) -> "_Stages":
         """Add the stages up to Issue; connect them with each other, with operations and with micro-operations."""
         config = self._config
-        # A beat may start this many cycles after another one whose result it reads: the result is written at its
+        # From the start of a beat to the first start of a beat that reads its result: the result is written at its
         # stage, and visible to reads in the next cycle (register file) or granted two cycles later (scratchpad).
         m.submodules.issue = issue = Issue(
             config, register_latency_cycles=REGISTER_LATENCY_CYCLES,
@@ -151,7 +151,7 @@ class VectorUnit(wiring.Component):
         return _Stages(tiles, program, walker, issue, params, control)
 
     def _ports(self, m: Module, issue: Issue, params: ParameterBlocks) -> None:
-        """Give Issue the read ports; parameter blocks are read through port B when stream B leaves it free."""
+        """Give Issue the read ports. Parameter blocks use port B when stream B does not."""
         connect(m, issue.a, flipped(self.a))
         connect(m, issue.acc, flipped(self.acc))
         m.d.comb += [
@@ -185,7 +185,7 @@ class VectorUnit(wiring.Component):
         m.d.sync += self.moved.eq(stages.walker.moved)
 
     def _errors(self, m: Module, stages: "_Stages", number: Signal, output: OutputWriter) -> None:
-        """Name what breaks a rule and the operation whose it is; of several in one cycle the last of the list."""
+        """Report a broken rule and its operation; of several in one cycle, the last of the list."""
         issue, params, program = stages.issue, stages.params, stages.program
         of_issue = delayed(m, issue.b_busy, 1, "of_issue", control=True)
         m.d.sync += self.error.eq(Status.OK)
@@ -198,7 +198,7 @@ class VectorUnit(wiring.Component):
 
 
 class _Stages(NamedTuple):
-    """What makes steps of operations, in their order, and what they wait for."""
+    """The stages that expand operations into steps, in order, and what they wait for."""
 
     tiles: TileWalker
     program: ProgramWalker
@@ -209,5 +209,5 @@ class _Stages(NamedTuple):
 
 
 def _later(config: Config) -> int:
-    """Return the cycles by which a result through the activation lanes is later than others; 0 without such lanes."""
+    """Return the additional latency of results through the activation lanes, in cycles; 0 without such lanes."""
     return activation_cycles(config) if config.activation_lanes else 0

@@ -1,4 +1,4 @@
-"""What a run must wait for, as far as the order of the runs tells."""
+"""What a run must wait for, as far as it follows from the order of the runs."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ __all__ = ["WaitMarks"]
 
 
 class WaitMarks(wiring.Component):
-    """Follow the steps in their order, long before they are issued, so that Issue has only timers to look at.
+    """Follow the steps in order, long before they are issued, so that Issue only has to check timers.
 
     Members
     -------
@@ -31,7 +31,7 @@ class WaitMarks(wiring.Component):
         super().__init__({"valid": In(1), "counted": In(CountedStep(config)), "waits": Out(Waits)})
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the register that was written last, and whether the chunk has made outputs."""
+        """Track which register was written last, and whether the chunk has outputs."""
         m = Module()
         counted = self.counted
         step, registers = counted.step, counted.registers
