@@ -1,4 +1,4 @@
-"""The rules of isa/legality.py in hardware: a bit for each that an operation breaks."""
+"""The rules of isa/legality.py in hardware: one bit per broken rule."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -17,14 +17,14 @@ from tq_hw.isa.uop import UOP
 
 __all__ = ["CHUNK_REGISTERS", "Legality", "broken_by_word", "chunk_registers_of", "uop_rules"]
 
-#: Chunks that fill this many vector registers, or more, count alike.
+#: Chunks that fill this many vector registers, or more, are treated alike.
 CHUNK_REGISTERS = 9
-#: What rules of micro-operations know of their operation.
+#: Fields of the operation that rules of micro-operations use.
 _OF_OPERATION = frozenset(("use_acc", "use_params", "chunk_registers"))
 
 
 class Legality(wiring.Component):
-    """Whether a unit's operation keeps to the rules that are not found while it runs.
+    """Check an operation against the rules that are not checked while it runs.
 
     Members
     -------
@@ -42,7 +42,7 @@ class Legality(wiring.Component):
         super().__init__({"op": In(OperationLayout(unit, config)), "taken": In(1), "legal": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Compare, then gather."""
+        """Compare, then combine."""
         m = Module()
         values: dict[str, Any] = {f.name: self.op[f.name] for f in fields_of(self._unit, self._config)}
         if self._unit is Unit.ARRAY:
@@ -57,7 +57,7 @@ class Legality(wiring.Component):
 
 
 def uop_rules(config: Config, word: int) -> list[Test]:
-    """Return the rules about one word of a micro-operation; no rule is about two."""
+    """Return the rules about one word of a micro-operation. No rule involves two words."""
     fields = [{field.name for field in register.fields} for register in UOP]
     found = []
     for _, test in bound(UOP_RULES, config):
@@ -69,7 +69,7 @@ def uop_rules(config: Config, word: int) -> list[Test]:
 
 
 def broken_by_word(tests: Sequence[Test], values: Mapping[str, Any]) -> Value:
-    """Return a bit for each test that does not hold."""
+    """Return one bit per test, 1 where it fails."""
     return Cat(~Value.cast(value(test, values)) for test in tests)
 
 
@@ -86,7 +86,7 @@ def _filled(config: Config, use_acc: bool, slots: Value) -> Value:
     if each & each - 1 == 0 and fits == [each * registers for registers in range(1, CHUNK_REGISTERS)]:
         whole = (slots - 1)[each.bit_length() - 1:len(slots)]
         return Mux(whole >= CHUNK_REGISTERS - 1, CHUNK_REGISTERS, whole[:CHUNK_REGISTERS.bit_length()] + 1)
-    # Count the numbers of slots with which another register begins.
+    # Compare with the most slots of each number of registers.
     total: Any = Const(1, CHUNK_REGISTERS.bit_length())
     for registers, most in enumerate(fits, 2):
         total = Mux(slots > most, registers, total)

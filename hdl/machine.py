@@ -1,4 +1,4 @@
-"""The hardware of a configuration: one of the designs that Config names."""
+"""Returns the hardware of a configuration: the design that Config names."""
 
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.serial.accelerator import SerialAccelerator
@@ -8,5 +8,5 @@ __all__ = ["machine"]
 
 
 def machine(config: Config) -> Accelerator | SerialAccelerator:
-    """Return the machine that the configuration's design asks for; all have the same ports."""
+    """Return the machine of the configuration's design. All designs have the same ports."""
     return SerialAccelerator(config) if config.design == "serial" else Accelerator(config)

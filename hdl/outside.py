@@ -1,4 +1,4 @@
-"""The multipliers, and the lanes, as modules that somebody else brings: for simulators that have faster ones."""
+"""Multipliers and lanes as external modules, for simulators that have faster models of them."""
 
 from dataclasses import dataclass
 
@@ -7,23 +7,23 @@ from amaranth.lib import wiring
 
 __all__ = ["ARRAY_NAME", "LANES_NAME", "Outside", "array_instance", "lanes_instance"]
 
-#: Name of the module that stands for MacArray's cells; its ports are those of MacArray, `clk` and `rst`.
+#: Name of the module in place of MacArray's cells. Its ports are those of MacArray, `clk` and `rst`.
 ARRAY_NAME = "tq_mac_array"
-#: Name of the module that stands for all lanes; its ports are those of a lane, each as wide as all of them, and `clk`;
-#: but there is one `control`, and lanes are partners inside.
+#: Name of the module in place of all lanes. Its ports are those of a lane, each as wide as all lanes together, and
+#: `clk`; there is only one `control`, and partners are connected inside.
 LANES_NAME = "tq_lanes"
 
 
 @dataclass(frozen=True)
 class Outside:
-    """A platform for `elaborate`: what the design has instances of in place of its own contents."""
+    """A platform for `elaborate` that names the parts to be instantiated instead of built."""
 
     array: bool = False
     lanes: bool = False
 
 
 def array_instance(array: wiring.Component) -> Module:
-    """Return the contents of MacArray under that platform."""
+    """Return an instance in place of the contents of MacArray."""
     m = Module()
     ports = {f"{'i' if member.flow is wiring.In else 'o'}_{name}": wired.as_value() if hasattr(wired, "as_value") else
              wired for name, member in array.signature.members.items() for wired in (getattr(array, name),)}
@@ -32,6 +32,6 @@ def array_instance(array: wiring.Component) -> Module:
 
 
 def lanes_instance(inputs: dict[str, Value], result: Value) -> Instance:
-    """Return what stands for the lanes."""
+    """Return an instance in place of the lanes."""
     return Instance(LANES_NAME, i_clk=ClockSignal(), o_result=result,
                     **{f"i_{name}": value for name, value in inputs.items()})

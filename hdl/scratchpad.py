@@ -1,4 +1,4 @@
-"""The scratchpad: four banks, and who may use them in a cycle.
+"""The scratchpad: four banks, and the arbitration of their ports.
 
     client         kind    order in each bank
     feed0, 1, 2    read    first, never wait; two of them in one bank: the array unit's BANK_CONFLICT
@@ -37,10 +37,10 @@ _BANK_BITS = ceil_log2(BANKS)
 class Scratchpad(wiring.Component):
     """Word memory of `config.scratchpad_words` words of `config.word_bytes` bytes.
 
-    Reads take READ_LATENCY_CYCLES = 3, and the data is there for one cycle. Those of the array unit take
-    ARRAY_READ_LATENCY_CYCLES = 5: what it asks for keeps the others out one cycle later, and its data comes from a
-    register. A read that is granted after a write of the same word returns it. One that is granted in the same cycle,
-    of the array unit also one in the cycle before, returns undefined bytes.
+    Reads take READ_LATENCY_CYCLES = 3, and the data is valid for one cycle. Reads of the array unit take
+    ARRAY_READ_LATENCY_CYCLES = 5: their requests block other clients one cycle later, and their data passes another
+    register. A read granted after a write of the same word returns the new word. A read granted in the same cycle
+    as the write (for the array unit, also in the cycle before) returns undefined bytes.
 
     Members
     -------
@@ -66,7 +66,7 @@ class Scratchpad(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Build the banks and their choice."""
+        """Build the banks and their arbitration."""
         m = Module()
         config = self._config
         rows = config.scratchpad_words // BANKS
@@ -88,8 +88,8 @@ class Scratchpad(wiring.Component):
 
     def _read_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
         ports = {name: getattr(self, name) for name in READ_CLIENTS}
-        # Which bank each client wants, and where in it. The array unit's wants are put in order before their registers.
-        # From `wants` for the array, which is near its registers; for the others apart from their grants.
+        # The bank that each client wants, and the row in it. The array unit's requests are arbitrated before their
+        # registers, by `wants`. The other clients' banks are decoded here, apart from their grants.
         wants = {name: port.wants if name in _ARRAY else bank_of(port.en, port.addr) for name, port in ports.items()}
         rows = {name: port.addr[_BANK_BITS:_BANK_BITS + row_bits] for name, port in ports.items()}
         by_array: Value = Const(0, BANKS)
@@ -114,16 +114,15 @@ class Scratchpad(wiring.Component):
                     m.d.comb += chosen.eq(wants[name][index] & ~taken)
                     taken = taken | wants[name][index]
                 row = row | rows[name] & chosen.replicate(row_bits)
-            # What a read finds in the row that is written may be anything.
+            # A read that collides with a write of the same row may return anything.
             address = Signal(row_bits, name=f"bank{index}_address", reset_less=True)
             m.d.sync += address.eq(row)
             word = block_read(m, bank, delayed(m, taken, 1, f"bank{index}_read", control=True), address,
                               f"bank{index}_word")
             found.append(delayed(m, word, 1, f"bank{index}_found"))
-        # Cycle 1: to the bank. Cycle 2: out of the memory, which takes most of it. Cycle 3: out of its output's
-        # register to the client, by a choice by number, one level of logic. What the array does with a word needs the
-        # whole cycle after it.
-        # The clients' grants go by `wants`, and by a register without reset, so that none shares logic with the reads.
+        # Cycle 1: to the bank. Cycle 2: the memory's access time. Cycle 3: from the output register to the client,
+        # through one level of logic. The array needs the whole cycle after it for the word.
+        # Grants come from `wants` and from a register without reset, so that none shares logic with the reads.
         before = delayed(m, by_array, 1, "before")
         for name, port in ports.items():
             late = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES * (name in _ARRAY)
@@ -144,7 +143,7 @@ class Scratchpad(wiring.Component):
             by_out = out.en & (out.addr[:_BANK_BITS] == index)
             by_load = load.en & (load.addr[:_BANK_BITS] == index)
             port_addr = Mux(by_out, out.addr, load.addr)[_BANK_BITS:_BANK_BITS + row_bits]
-            # One register stage: choice in this cycle, write in the next.
+            # One register stage: arbitration in this cycle, write in the next.
             m.d.sync += [
                 bank.addr.eq(port_addr),
                 bank.data.eq(Mux(by_out, out.data, load.data)),

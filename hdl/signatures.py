@@ -1,6 +1,6 @@
-"""The wires between the units: every interface that two components share.
+"""The interfaces between the units.
 
-All client ports are seen from the client (the unit that asks). Latencies are those of isa/latency.py.
+All client ports are seen from the client (the unit that makes the request). Latencies are in isa/latency.py.
 """
 
 from typing import Any
@@ -20,9 +20,10 @@ __all__ = ["AccReadSignature", "OperationLayout", "ReadSignature", "TableWriteSi
 
 
 class OperationLayout(data.StructLayout):
-    """All fields of one unit's registers, as they stood when the unit was told to RUN.
+    """All fields of one unit's registers at the time of its RUN.
 
-    With `config` those that it has; the units that are made without one have the same fields in every configuration.
+    With `config`, only the fields that the configuration has. Units made without one have the same fields in every
+    configuration.
     """
 
     def __init__(self, unit: Unit, config: Config | None = None) -> None:
@@ -33,7 +34,7 @@ class OperationLayout(data.StructLayout):
 
 
 def operation_signature(unit: Unit, config: Config | None = None) -> stream.Signature:
-    """Return the stream of operations that a unit's engine takes; valid only when all tokens were taken."""
+    """Return the stream of operations to a unit's engine; valid only once all tokens are taken."""
     return stream.Signature(OperationLayout(unit, config))
 
 
@@ -42,15 +43,14 @@ class ReadSignature(wiring.Signature):
 
     Members
     -------
-    en : Out(1), a word is wanted; may depend on registers only
+    en : Out(1), read a word; must come from registers
     addr : Out(16), word address
-    wants : Out(BANKS), a bit for each bank: the one of `addr` while `en`, else none. From registers of its own where
-        the way to the grant is long
-    taken : In(BANKS), combinational: banks that clients before this one read in this cycle. `granted` tells whether
-        the read of this cycle is taken. Nobody is before the array's feeds; two of them on one bank in one cycle are
-        BANK_CONFLICT
-    data : In(8 * word_bytes), valid in the cycle READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after a
-        granted one
+    wants : Out(BANKS), one-hot: the bank of `addr` while `en`, else 0. In registers of its own where the path to the
+        grant is long
+    taken : In(BANKS), combinational: banks that clients of higher priority read in this cycle. `granted` says whether
+        the read of this cycle is accepted. No client precedes the array's feeds; two of them on one bank in one cycle
+        are BANK_CONFLICT
+    data : In(8 * word_bytes), valid READ_LATENCY_CYCLES (array unit: ARRAY_READ_LATENCY_CYCLES) after the grant
     beyond : In(1), strobe: the address granted in the cycle before is beyond the last word
     """
 
@@ -67,7 +67,7 @@ def bank_of(en: Any, addr: Any) -> Value:
 
 
 def granted(port: Any) -> Value:
-    """Return whether the read that `port` (of a ReadSignature) asks for is taken; 1 too when it asks for none."""
+    """Return whether the read that `port` (of a ReadSignature) requests is accepted; 1 too when it requests none."""
     refused: Value = (port.wants & port.taken).any()
     return ~refused
 
@@ -78,7 +78,7 @@ class WriteSignature(wiring.Signature):
     Members
     -------
     en : Out(1); addr : Out(16); data : Out(8 * word_bytes); mask : Out(word_bytes), bytes written
-    grant : In(1), combinational: the write of this cycle is taken (the vector unit's always is). A read
+    grant : In(1), combinational: the write of this cycle is accepted (the vector unit's always is). A read
         granted two or more cycles after a granted write returns the new word
     beyond : In(1), strobe: the address granted in the cycle before is beyond the last word
     """
@@ -90,12 +90,12 @@ class WriteSignature(wiring.Signature):
 
 
 class AccReadSignature(wiring.Signature):
-    """The vector unit's way to the accumulators.
+    """The vector unit's interface to the accumulators.
 
     Members
     -------
     full : In(1), the oldest buffer not yet released is complete
-    release : Out(1), strobe: the oldest complete buffer is free again (its last word has been granted)
+    release : Out(1), strobe: free the oldest complete buffer (its last word has been granted)
     en : Out(1), read word `word` of the oldest complete buffer; only while `full`
     word : Out(range(acc_words))
     grant : In(1), combinational

@@ -1,7 +1,7 @@
-"""The accelerator as the simulator takes it: behind a register on the reset.
+"""The accelerator for simulators: with a register on its reset.
 
-A simulator evaluates all logic that an input of the top reaches without a register whenever any input
-changes. Reset reaches the next state of nearly every register, so it alone would double the work of a cycle.
+When an input of the top changes, a simulator evaluates all logic between that input and the next registers. Reset
+reaches the next state of nearly every register, so a direct reset would double the work of a cycle.
 """
 
 from amaranth import ClockDomain, ClockSignal, DomainRenamer, Module, ResetSignal, Signal
@@ -29,7 +29,7 @@ class SimulatedAccelerator(wiring.Component):
         super().__init__(dict(self.accelerator.signature.members))
 
     def elaborate(self, platform: object) -> Module:
-        """Put the accelerator into a domain of its own on the same clock."""
+        """Put the accelerator into a domain of its own, with the same clock."""
         m = Module()
         late_reset(m)
         m.submodules.accelerator = DomainRenamer("core")(self.accelerator)

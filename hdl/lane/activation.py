@@ -1,4 +1,4 @@
-"""Logistic and tanh of 16-bit numbers as gemmlowp computes them: one lane, an element a cycle.
+"""Logistic and tanh of 16-bit numbers, computed as in gemmlowp: one lane, one element per cycle.
 
     |x|  --table of exponentials, factors of the bits above-->  e  --Newton-Raphson-->  1 / ((1 + e) / 2)  -->  y
 
@@ -30,7 +30,7 @@ _MAX = (1 << 15) - 1
 
 
 def _high(a: int, b: int) -> int:
-    """SaturatingRoundingDoublingHighMul of 16 bits; the table's factors are not both -2^15."""
+    """SaturatingRoundingDoublingHighMul of 16 bits. A table factor is never -2^15, so no saturation is needed."""
     return a * b + (1 << 14) >> 15
 
 
@@ -49,7 +49,7 @@ def _last_quarter(n: int) -> int:
 
 
 def _saturated(value: Value) -> Value:
-    """A value of more than 16 bits in 16 bits."""
+    """Saturate a value to 16 bits."""
     fits = value[15:].all() | ~value[15:].any()
     return Mux(fits, value[:16], Cat((~value[-1]).replicate(15), value[-1])).as_signed()
 
@@ -80,7 +80,7 @@ class ActivationLane(wiring.Component):
         super().__init__({"x": In(signed(32)), "tanh": In(1), "y": Out(signed(16))})
 
     def elaborate(self, platform: object) -> Module:
-        """Chain the steps; sign, zero and the function go next to them."""
+        """Chain the steps. Sign, zero flag and function are delayed alongside."""
         m = Module()
         flags = Cat(self.tanh, self.x[31], self.x == 0)
         m.submodules.flags = line = DelayLine(len(flags), self.LATENCY_CYCLES - 2)
@@ -88,7 +88,7 @@ class ActivationLane(wiring.Component):
         tanh, negative, zero = line.o
 
         x = self._reciprocal(m, self._exponential(m))
-        # One cycle to leave the reciprocal's binary point, one to mirror.
+        # One cycle to move the reciprocal's binary point, one to mirror negative x.
         magnitude = Signal(signed(16), reset_less=True)
         m.d.sync += magnitude.eq(Mux(tanh, _saturated(Cat(Const(0, 2), x - _ONE).as_signed()),
                                      _saturated(Cat(Const(0, 1), x).as_signed())))
@@ -104,7 +104,7 @@ class ActivationLane(wiring.Component):
         return m
 
     def _exponential(self, m: Module) -> Value:
-        """Return e^-|x| in Q0.15, 15 bits, for all x but 0; from 16 on it is 0."""
+        """Return e^-|x| in Q0.15 for all x but 0; for |x| >= 16 it is 0."""
         magnitude = Signal(32, reset_less=True)
         at = Signal(16, reset_less=True)
         m.d.sync += [magnitude.eq(Mux(self.x[31], -self.x, self.x)),
@@ -127,7 +127,7 @@ class ActivationLane(wiring.Component):
 
     def _reciprocal(self, m: Module, e: Value) -> Value:
         """Return 1 / ((1 + e) / 2) in Q2.13 by Newton-Raphson steps from 48/17 - 32/17 * half."""
-        # The mean of e and 2^15 - 1, halves up.
+        # The mean of e and 2^15 - 1, ties up.
         half: Value = Cat(e[1:], Const(1, 1))
 
         def rounded(a: Value, b: Value | int, name: str) -> Value:

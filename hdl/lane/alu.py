@@ -1,4 +1,4 @@
-"""The arithmetic and logic stage of a lane: `x = alu(a, b)` of isa/uop.py."""
+"""The ALU of a lane: `x = alu(a, b)` of isa/uop.py."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
     return tuple(int(choice) for choice in choices)
 
 
-#: What each stage needs to know of the operation, by stage and name.
+#: Control flags of each stage, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
     {"pair": _codes(Alu.PAIR_DIFFERENCE), "counts_bits": _codes(Alu.CLZ)},
     {"takes_both": _codes(Alu.AND), "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN),
@@ -32,9 +32,9 @@ _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
      "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
      "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
 )
-#: Flags of one stage of the ALU, each as long as its operation is at that stage.
+#: Layout of one stage's flags. They are valid in the cycle in which the operation is at that stage.
 AluFlags: tuple[data.StructLayout, ...] = tuple(data.StructLayout(dict.fromkeys(flags, 1)) for flags in _FLAGS)
-#: Operations that subtract a from b, or look at the difference's sign.
+#: Operations that subtract a from b, or use the sign of the difference.
 _SUBTRACTING = _codes(Alu.SUB, Alu.MAX, Alu.MIN, Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL)
 
 
@@ -44,36 +44,36 @@ def alu_flags(operation: Value) -> list[Value]:
 
 
 def a_inverted(operation: Value) -> Value:
-    """Return whether an `isa.uop.Alu` takes the complement of a: in lanes of even numbers, and of odd ones.
+    """Return whether an `isa.uop.Alu` takes the complement of a: in even lanes, in odd lanes.
 
-    Of a pair's two lanes one subtracts its own operand, the other has its partner's to subtract.
+    Of a pair of lanes, one subtracts its own operand; the other passes its operand to the partner to subtract.
     """
     subtracts = operation.matches(*_SUBTRACTING)
     return Cat(subtracts | operation.matches(*_codes(Alu.PAIR_DIFFERENCE)), subtracts)
 
 
 def _leading_copies(same: Value) -> tuple[Value, Value]:
-    """Return how many of a nibble's upper bits are the bit above them, 0..3, and whether all four are.
+    """Return how many upper bits of a nibble equal the bit above them, 0..3, and whether all four do.
 
-    `same` says of each bit whether it is the one above it.
+    Each bit of `same` is 1 where a bit equals the one above it.
     """
     two = same[3] & same[2]
     return Cat(same[3] & (~same[2] | same[1]), two), two & same[1] & same[0]
 
 
 def _byte_copies(same: Value) -> Value:
-    """Return how many of a byte's upper bits are the bit above them, and 8 or more for all; `same` comes late."""
+    """Return how many upper bits of a byte equal the bit above them, 8 or more for all; `same` is late."""
     upper, all_upper = _leading_copies(same[4:])
     lower, all_lower = _leading_copies(same[:4])
     return Cat(Mux(all_upper, lower, upper), all_upper & ~all_lower, all_upper & all_lower)
 
 
 class LaneAlu(wiring.Component):
-    """Compute all of `isa.uop.Alu` on int32 operands, but for the shifts themselves: `FirstShift` comes next.
+    """Compute all of `isa.uop.Alu` on int32 operands, except for the shift itself, which `FirstShift` does next.
 
-    One adder serves sums, differences and comparisons: what is subtracted comes as its complement, since the choice
-    between b and the partner's operand, not a complement too, fits into an adder's cells. With complements the adder
-    has b - a - 1, whose complement is a - b. The count of leading zeros also tells whether a left shift overflows.
+    One adder computes sums, differences and comparisons. Subtraction takes the complement of a as input, because the
+    carry cells have room for the choice between b and the partner's operand, but not for an inversion too. The sum is
+    then b - a - 1, whose complement is a - b. The count of leading zeros also detects overflow of a left shift.
 
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
 
@@ -87,7 +87,7 @@ class LaneAlu(wiring.Component):
     partner : In(signed(32)), a of lane l ^ 1
     flags0, flags1, flags2 : In(AluFlags), with the operands and one and two cycles after them
     shift : In(5), with flags2: a left shift that follows
-    x : Out(signed(32)); by : Out(signed(7)), clear : Out(5), with it: what FirstShift has to do with x
+    x : Out(signed(32)); by : Out(signed(7)), clear : Out(5), with it: the shift that FirstShift applies to x
     """
 
     LATENCY_CYCLES = ALU_CYCLES
@@ -112,23 +112,23 @@ class LaneAlu(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Three stages: add and count; compare and choose; put together."""
+        """Three stages: add and count; compare and choose; combine."""
         m = Module()
         flags0, flags1, flags2 = self.flags0, self.flags1, self.flags2
-        # 33 bits, so that the top bit of b - a - 1 is "b <= a". The partner's difference is partner + ~a + 1 in an even
+        # 33 bits, so that the top bit of b - a - 1 is "b <= a". The difference of a pair is partner + ~a + 1 in an even
         # lane, and the complement of a + ~partner in an odd one.
         total = Signal(33, reset_less=True)
         carry = Const(0, 1) if self._odd else flags0.pair
         m.d.sync += total.eq(self.a + Mux(flags0.pair, self.partner, self.b) + carry)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
 
-        # One of the operands, both of them ANDed, or 0.
+        # One of the operands, their AND, or 0.
         chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
         less, equal = Signal(reset_less=True), Signal(reset_less=True)
         other = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & a1[31]
                  | flags1.takes_both)
         mixed = Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_both
-        # What is compared is the complement of a.
+        # `self.a` is the complement of a in comparisons.
         m.d.sync += [
             less.eq(~total[32] & flags1.less), equal.eq(total.all()), total2.eq(total),
             chosen.eq(Mux(mixed, Mux(other, a1 & b1, ~a1), Mux(other, b1, a1))),
@@ -139,12 +139,12 @@ class LaneAlu(wiring.Component):
             m.d.sync += total2.eq(0)
         zeros = self._count_zeros(m)
 
-        # zeros counts the sign bit and its copies: a shift by that many or more drops a bit that differs.
+        # zeros counts the sign bit and its copies: a shift by that many or more drops a differing bit.
         b2 = delayed(m, b1[:5], 1, "b2")
         overflow = Signal()
         m.d.comb += overflow.eq(flags2.saturates & (b2 >= zeros))
         self._shift(m, b2, overflow)
-        # Two bits tell what all bits of the result are: operand or sum, the sum the other way round, 0 or 1.
+        # Two bits select all result bits: the operand or sum, the complement of the sum, all 0, or all 1.
         taken, second = ~overflow, Signal()
         inverts = flags2.subtracts | flags2.pair if self._odd else flags2.subtracts
         m.d.comb += second.eq(Mux(overflow, ~chosen[31], ~inverts))
@@ -157,7 +157,7 @@ class LaneAlu(wiring.Component):
         return m
 
     def _count_zeros(self, m: Module) -> Signal:
-        """Return the leading zeros of a, or the copies of its sign from the top on, two cycles later."""
+        """Return the leading zeros of a, or the number of copies of its sign bit from the top, two cycles later."""
         above = self.a[31] & ~self.flags0.counts_bits
         same = Signal(32)
         m.d.comb += same.eq(~(self.a ^ Cat(self.a[1:], above)))
@@ -173,7 +173,7 @@ class LaneAlu(wiring.Component):
         return zeros
 
     def _shift(self, m: Module, b: Value, overflow: Value) -> None:
-        """Join the ALU's shift with the one that follows; what has overflowed is shifted by that alone."""
+        """Combine the ALU's shift with the one that follows. After an overflow only the latter applies."""
         left, right = self.flags2.left, self.flags2.right
         by = Signal(signed(7), name="by_result", reset_less=True)
         clear = Signal(5, name="clear_result", reset_less=True)

@@ -1,8 +1,8 @@
-"""The product of two int32, of which one word is kept: SaturatingRoundingDoublingHighMul, or the low word.
+"""The product of two int32, reduced to one word: SaturatingRoundingDoublingHighMul, or the low word.
 
-High product: `(x * m + 2^30) >> 31`, which is TFLite's SaturatingRoundingDoublingHighMul for every int32 x and m:
-halves go up (x * m = 2^30 gives 1, -2^30 gives 0), and INT32_MIN * INT32_MIN gives INT32_MAX. Its C source adds a
-nudge that depends on the sign and divides toward zero; both are one function, proved in tests/formal.
+High product: `(x * m + 2^30) >> 31`, which equals TFLite's SaturatingRoundingDoublingHighMul for every int32 x and m.
+Ties round up (x * m = 2^30 gives 1, -2^30 gives 0), and INT32_MIN * INT32_MIN gives INT32_MAX. The C source adds a
+sign-dependent nudge and divides toward zero; tests/formal proves that both are the same function.
 """
 
 from amaranth import Cat, Const, Module, Shape, Signal, signed
@@ -19,7 +19,7 @@ class HighMultiply(wiring.Component):
     """Multiply two int32 and keep the high or the low word.
 
     high, nudged: `(x * multiplier + 2^30) >> 31`, saturated to int32; high, not nudged: `(x * multiplier) >> 31`,
-    wrapping; low: the low 32 bits of the product. So `low` with multiplier 1 passes x on.
+    wrapping; low: the low 32 bits of the product. `low` with multiplier 1 passes x on.
 
     Range: all x, all multipliers; only INT32_MIN * INT32_MIN leaves int32.
     Timing: LATENCY_CYCLES, one result a cycle; x and multiplier should come from registers.
@@ -27,7 +27,7 @@ class HighMultiply(wiring.Component):
 
     Parameters
     ----------
-    bits : width of the factors and the result; all numbers above are those of 32, others serve proofs
+    bits : width of the factors and of the result; the numbers above are for 32, other widths serve proofs
 
     Members
     -------
@@ -55,7 +55,7 @@ class HighMultiply(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Multiply by parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, choose the word."""
+        """Multiply in parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, select the word."""
         m = Module()
         y = Signal(signed(self._bits), name="result", reset_less=True)
         m.d.comb += self.y.eq(y)
@@ -74,7 +74,7 @@ class HighMultiply(wiring.Component):
         m.d.sync += [low_low.eq(x_low * m_low), low_high.eq(x_low * m_high), high_low.eq(x_high * m_low),
                      high_high.eq(x_high * m_high)]
 
-        # The outer products do not overlap; the nudge is added to them with the sum of the inner ones.
+        # The outer partial products do not overlap. The nudge is added to them with the sum of the inner ones.
         middle = Signal(signed(bits + 2), reset_less=True)
         outer = Signal(2 * bits, reset_less=True)
         joined = Cat(low_low[:2 * low_bits], high_high[:2 * (bits - low_bits)])

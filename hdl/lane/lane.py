@@ -1,6 +1,6 @@
-"""One lane of the vector unit: the pipeline of isa/uop.py, and the controls that all lanes share.
+"""One lane of the vector unit: the pipeline of isa/uop.py, and the controls shared by all lanes.
 
-Stages are numbered by the cycle after the one in which a beat starts:
+Stages are numbered in cycles after the start of a beat:
 
     4  accumulator, registers, bias, immediate    5  stream elements, choice of the operands
     6  table                                      8  alu
@@ -35,7 +35,7 @@ STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
 assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
 
-#: Every control of a lane and the stage at which the lane takes it.
+#: Every control of a lane, and the stage that takes it.
 CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_source": (STAGE_OPERANDS, 2), "b_source": (STAGE_OPERANDS, 2), "operand": (STAGE_OPERANDS, signed(32)),
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
@@ -51,14 +51,14 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "table_write": (STAGE_TABLE, 1), "table_index": (STAGE_TABLE, 9), "table_entry": (STAGE_TABLE, signed(32)),
 }
 
-#: All controls, each as it stands at its own stage.
+#: All controls, each valid at its own stage.
 LaneControl = data.StructLayout({name: shape for name, (_, shape) in CONTROL.items()})
 
 
 class Lane(wiring.Component):
     """Compute one element of each beat.
 
-    Timing: `result` STAGE_RESULT cycles after the beat's start; it stays until the next beat with `take`.
+    Timing: `result` is valid STAGE_RESULT cycles after the beat's start, until the next beat with `take`.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ class Lane(wiring.Component):
     -------
     control : In(LaneControl), shared by all lanes
     acc, register_a, register_b, bias : In(signed(32)), stage 4
-    stream_a, stream_b : In(signed(32)), stage 5; 0 where the operand is no stream
+    stream_a, stream_b : In(signed(32)), stage 5; 0 where the operand is not a stream
     partner : In(signed(32)), `operand` of lane l ^ 1; operand : Out(signed(32)), a at stage 8, or its complement
     shift : In(signed(6)), stage 10; multiplier : In(signed(32)), stage 12, of the lane's channel
     result : Out(signed(32)), stage 23
@@ -97,7 +97,7 @@ class Lane(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Wire the stages."""
+        """Connect the stages."""
         m = Module()
         control = self.control
         m.submodules.table = table = LaneTable()
@@ -110,7 +110,7 @@ class Lane(wiring.Component):
         for name, register, other, stream, into in (
                 ("a", self.register_a, self.acc, self.stream_a, table.a_in),
                 ("b", self.register_b, self.bias, self.stream_b, table.b_in)):
-            # What is not chosen is 0, by a reset of its register; streams come so.
+            # An operand source that is not selected is 0, by the reset of its register; streams arrive so.
             source = control[f"{name}_source"]
             choices = []
             for of_source, value in ((Source.REGISTER, register), (Source.ACC_OR_BIAS, other),
@@ -132,8 +132,8 @@ class Lane(wiring.Component):
             alu.flags0.eq(control.alu0), alu.flags1.eq(control.alu1), alu.flags2.eq(control.alu2),
         ]
 
-        # Shift amounts two cycles before the left shift, since the ALU adds its own; the multiplier one before the
-        # product.
+        # Shift amounts two cycles before the left shift, because the ALU adds its own; the multiplier one cycle before
+        # the product.
         b_left = delayed(m, table.b, STAGE_LEFT - 1 - STAGE_ALU, "b")
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
@@ -146,7 +146,7 @@ class Lane(wiring.Component):
             right_amount.eq(Mux(by_operand, b_left[:5], right_or_none)),
         ]
         m.d.comb += alu.shift.eq(left_amount)
-        # What is not multiplied by is 0; without a product `control.multiplier` is 1.
+        # The unused factor is 0; without a product `control.multiplier` is 1.
         b_late = Signal(signed(32), reset_less=True)
         multiplier = Signal(signed(32), reset_less=True)
         m.d.sync += [

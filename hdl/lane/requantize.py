@@ -1,13 +1,13 @@
-"""The arithmetic between an int32 and an int8: shifts, products and their roundings, one step a component.
+"""Requantization of an int32 to an int8: shifts, product and roundings, one component per step.
 
     y = clamp(right_shift(high_product(x << left, multiplier), right) + zero_point)
 
-The shifts are in `hdl.lane.shift`, the product in `hdl.lane.high_multiply`; here are the zero point and the clamp, and
-the steps in a row. Bit-exact with `tq_hw.sim.golden.arith`; the source is LiteRT `kernels/internal/common.h` (double
+The shifts are in `hdl.lane.shift`, the product is in `hdl.lane.high_multiply`. This module has zero point and clamp,
+and the whole chain. Bit-exact with `tq_hw.sim.golden.arith`; the source is LiteRT `kernels/internal/common.h` (double
 rounding).
 
-The steps take control inputs in stated cycles after their operand, so that all lanes share one pipeline of them.
-No step has back pressure, and none resets its data registers.
+The steps take control inputs in stated cycles after their operand, so that all lanes can share one control pipeline.
+No step has back pressure, and no data register has a reset.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
@@ -23,7 +23,7 @@ __all__ = ["AddClamp", "Requantize"]
 
 
 class AddClamp(wiring.Component):
-    """Round up, add a zero point, wrapping at 32 bits, then clamp.
+    """Add the rounding carry and a zero point, wrapping at 32 bits, then clamp.
 
     Range: all x and zero points; limits are 16-bit, low <= high.
     Timing: LATENCY_CYCLES, one result a cycle; y changes only for `take`.
@@ -31,12 +31,12 @@ class AddClamp(wiring.Component):
     Members
     -------
     x : In(signed(32))
-    up : In(1), with x: 1 is added
+    up : In(1), with x: add 1
     zero_point : In(signed(16)), with x
     low, high : In(signed(16)), one cycle after x
     clamp : In(1), one cycle after x
     low_late, high_late : In(signed(16)), low and high two cycles after x
-    take : In(1), two cycles after x: y is to change
+    take : In(1), two cycles after x: y may change
     y : Out(signed(32))
     """
 
@@ -68,18 +68,18 @@ class AddClamp(wiring.Component):
         total = Signal(signed(32), reset_less=True)
         late = Signal(signed(32), reset_less=True)
         below, above = Signal(reset_less=True), Signal(reset_less=True)
-        # Limits have 16 bits: a sum of more is beyond both, and its sign tells of which.
+        # Limits have 16 bits. A wider sum is outside both, and its sign shows on which side.
         upper, short = total[15:], total[:16].as_signed()
         wide = ~upper.all() & upper.any()
         m.d.sync += [
-            # The carry goes in below.
+            # An extra bit below carries `up` in.
             total.eq((Cat(Const(1, 1), self.x) + Cat(self.up, self.zero_point).as_signed())[1:]),
             late.eq(total),
             below.eq(self.clamp & Mux(wide, total[31], short < self.low)),
             above.eq(self.clamp & Mux(wide, ~total[31], short > self.high)),
         ]
         with m.If(self.take):
-            # The limits' upper bits are all the same: one choice serves them.
+            # The upper bits of a limit are all equal, so they share one multiplexer.
             limit = Mux(below, self.low_late, self.high_late)
             m.d.sync += y.eq(Mux(below | above, limit, late))
         return m
@@ -88,7 +88,7 @@ class AddClamp(wiring.Component):
 class Requantize(wiring.Component):
     """Requantize an int32: MultiplyByQuantizedMultiplier, add the zero point, clamp.
 
-    The whole path with all controls given together with x; the lanes of the vector unit have the same steps and
+    The whole path, with all controls given together with x. The lanes of the vector unit have the same steps, but
     share the controls' registers.
 
     Range: all x, multipliers and zero points, shift -31..31 (positive is left).
@@ -130,7 +130,7 @@ class Requantize(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Wire the steps; `at` is the cycle in which a step takes its operand."""
+        """Connect the steps; `at` is the cycle in which a step takes its operand."""
         m = Module()
         m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()

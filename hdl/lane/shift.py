@@ -1,8 +1,8 @@
-"""Shifts of an int32: either way before the product, and right with the roundings of `isa.uop.Rounding` after it.
+"""Shifts of an int32: left or right before the product, and right with the roundings of `isa.uop.Rounding` after it.
 
 Right shift, HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
-Each shift begins with whole bytes; the first one has another step, the one after the product two: registers between
-small multiplexers.
+Each shifter is pipelined, whole bytes first: FirstShift has one more stage, RightShift two. So only small multiplexers
+lie between registers.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
@@ -18,13 +18,13 @@ __all__ = ["FirstShift", "RightShift"]
 
 
 def _from_bit(first: Value) -> Value:
-    """Return a mask of 32 bits: those from `first` (5 bits) on are 1."""
+    """Return a 32-bit mask whose bits from `first` (5 bits) on are 1."""
     low = [first[:3] <= bit for bit in range(8)]
     return Cat((first[3:] < byte) | (first[3:] == byte) & low[bit] for byte in range(4) for bit in range(8))
 
 
 def one_of(choices: list[Value], index: Value) -> Value:
-    """Return choices[index]; a power of two of them."""
+    """Return choices[index]; there is a power of two of them."""
     while len(choices) > 1:
         choices = [Mux(index[0], choices[i + 1], choices[i]) for i in range(0, len(choices), 2)]
         index = index[1:]
@@ -32,7 +32,7 @@ def one_of(choices: list[Value], index: Value) -> Value:
 
 
 def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount: Value) -> Value:
-    """Return `bits` bits of x >> (unit * amount), filled with `sign` from above, amount < ways."""
+    """Return `bits` bits of x >> (unit * amount), sign-extended with `sign`, amount < ways."""
     wide = Cat(x, sign.replicate(unit * (ways - 1)))
     return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
@@ -40,8 +40,8 @@ def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount
 class FirstShift(wiring.Component):
     """Shift left, wrapping at 32 bits, or right, arithmetically; then clear low bits.
 
-    One shifter for the ALU's shifts and for the left shift before the product. It moves a window of 32 bits over 63:
-    for a left shift up from the word with zeros below it, for a right one down from the word with its sign above it.
+    One shifter for the ALU's shifts and for the left shift before the product. It selects 32 of 63 bits: for a left
+    shift, of the word above zeros; for a right shift, of the word below its sign extension.
 
     Range: all x, by -31..62 (positive is left; 32 and more gives 0), clear 0..31. Timing: LATENCY_CYCLES, one result
     a cycle.
@@ -65,11 +65,11 @@ class FirstShift(wiring.Component):
         super().__init__({"x": In(signed(32)), "by": In(signed(7)), "clear": In(5), "y": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
-        """Shift by 16 and 8; by 4, 2 and 1, and clear."""
+        """Shift by 16 and 8; then by 4, 2 and 1, and clear."""
         m = Module()
         y = Signal(signed(32), name="result", reset_less=True)
         m.d.comb += self.y.eq(y)
-        # The window stands at bit 31 - by of the word above zeros, or at bit -1 - by of the word but for its bit 0.
+        # The 32 bits begin at bit 31 - by of the word above zeros, or at bit -1 - by of the word without its bit 0.
         down, right, sign = ~self.by[:5], self.by[6], self.x[31]
         half = self._by_16(m, down[4], right, sign)
         coarse = Signal(39, reset_less=True)
@@ -86,9 +86,9 @@ class FirstShift(wiring.Component):
         return m
 
     def _by_16(self, m: Module, far: Value, right: Value, sign: Value) -> Value:
-        """Return bits 16.. (`far`) or 0.. of the 63, 47 of them: a LUT of four inputs each."""
+        """Return the upper (`far`) or lower 47 of the 63 bits, one LUT4 per bit."""
         x = self.x
-        # Of two bits of x one, or a constant: said by two bits that are the same for 16 of them.
+        # Each selects one of two bits of x, or a constant, by a two-bit code that 16 bits share.
         middle, upper = Signal(2), Signal(2)
         m.d.comb += [middle.eq(Mux(right, Mux(far, sign, 2), Mux(far, 3, 0))),
                      upper.eq(Mux(right, sign, Mux(far, 3, 2)))]
@@ -102,7 +102,7 @@ class FirstShift(wiring.Component):
 
 
 class RightShift(wiring.Component):
-    """Shift right arithmetically, rounding as `isa.uop.Rounding` says: the next adder, of the zero point, rounds up.
+    """Shift right arithmetically, with the rounding of `isa.uop.Rounding`. The adder of the zero point then rounds up.
 
     Rounding: HALF_AWAY is RoundingDivideByPOT; HALF_UP is `(x + half) >> n`; FLOOR is `x >> n`. n = 0 changes nothing.
     Range: all x, amount 0..31.
@@ -113,7 +113,7 @@ class RightShift(wiring.Component):
     amount : In(5), one cycle *before* x
     rounding : In(Rounding), one cycle before x
     x : In(signed(32))
-    y : Out(signed(32)); up : Out(1), with it: 1 is to be added to y
+    y : Out(signed(32)); up : Out(1), with it: add 1 to y
     """
 
     LATENCY_CYCLES = RIGHT_SHIFT_CYCLES
@@ -128,15 +128,15 @@ class RightShift(wiring.Component):
         super().__init__({"amount": In(5), "rounding": In(2), "x": In(signed(32)), "y": Out(signed(32)), "up": Out(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Shift by bytes, by two bits, by one; look at what is shifted out.
+        """Shift by bytes, by two bits, by one bit, and examine the bits shifted out.
 
-        The last bit of it is the half, which rounds up, but for a negative tie away from zero: that has nothing below
-        the half.
+        The last bit shifted out is the half: it rounds up, except for a negative tie with HALF_AWAY, which has no bit
+        set below the half.
         """
         m = Module()
         ties_down = Signal(reset_less=True)
         m.d.sync += ties_down.eq(delayed(m, self.rounding == Rounding.HALF_AWAY, 1, "away") & self.x[31])
-        # Bit 0 is the last one that is shifted out; `some` says whether there is one below it.
+        # Bit 0 is the last bit shifted out; `some` says whether a bit below it is set.
         word: Value = Cat(Const(0, 1), self.x)
         some: Value = Const(0, 1)
         for step, (unit, bits) in enumerate(((8, self.amount[3:]), (2, self.amount[1:3]), (1, self.amount[:1]))):

@@ -1,4 +1,4 @@
-"""The table of a lane: 512 int32, two look-ups a cycle."""
+"""The table of a lane: 512 int32, two look-ups per cycle."""
 
 from typing import Any
 
@@ -14,17 +14,17 @@ __all__ = ["LaneTable"]
 
 
 class LaneTable(wiring.Component):
-    """Pass the operands a and b of a lane through its table, or past it.
+    """Pass the operands a and b of a lane through its table, or around it.
 
-    Table 1 is entries 0..255, table 2 entries 256..511, by the low 8 bits of the operand; table 3, for a alone, all
-    entries by the low 9 bits. Synthesis makes one copy of the memory per operand.
+    Table 1 is entries 0..255 and table 2 entries 256..511, indexed by the operand's low 8 bits. Table 3, only for a, is
+    all entries, indexed by the low 9 bits. Synthesis makes one copy of the memory per operand.
 
-    Timing: LATENCY_CYCLES, one beat a cycle. An entry written in cycle t is seen by operands from t + 1 on.
+    Timing: LATENCY_CYCLES, one beat a cycle. An entry written in cycle t is visible to operands from t + 1 on.
 
     Members
     -------
-    a_in, b_in : In(signed(32)); a_table, b_table : In(2), with them; a_used, b_used : In(1), one cycle later: not 0
-    a_inverted : In(1), one cycle later: a is to be its complement
+    a_in, b_in : In(signed(32)); a_table, b_table : In(2), with them; a_used, b_used : In(1), one cycle later: else 0
+    a_inverted : In(1), one cycle later: output the complement of a
     a, b : Out(signed(32))
     write : In(1); index : In(9); entry : In(signed(32))
     """
@@ -52,7 +52,7 @@ class LaneTable(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One cycle for the memory, one to choose."""
+        """One cycle for the memory, one for the choice."""
         m = Module()
         memory: Any = Memory(shape=signed(32), depth=512, init=[])
         m.submodules.memory = memory
@@ -61,8 +61,8 @@ class LaneTable(wiring.Component):
         for operand, table, used, turned, out in (
                 (self.a_in, self.a_table, self.a_used, self.a_inverted, self.a),
                 (self.b_in, self.b_table, self.b_used, Const(0, 1), self.b)):
-            # Nothing looks up while an entry is written. A read that is disabled then says so to synthesis, which
-            # else builds a bypass; with its register it becomes a port of the block memory.
+            # No look-up happens while an entry is written. Disabling the read then shows this to synthesis, which would
+            # otherwise build a bypass; with its register the read becomes a port of the block memory.
             read = memory.read_port(domain="comb")
             found = Signal(signed(32), name=f"{out.name}_found", reset_less=True)
             top = Mux(table[0] & table[1], operand[8], table[1])

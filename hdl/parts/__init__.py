@@ -1,1 +1,1 @@
-"""Small parts without meaning of their own: delays, queues, memories."""
+"""Generic parts: delays, queues, memories, multiplexers."""

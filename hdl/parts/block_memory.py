@@ -1,4 +1,4 @@
-"""Memories that become block RAM and nothing else."""
+"""Memories that map to block RAM without extra logic."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ __all__ = ["block_memory", "block_read"]
 def block_memory(shape: Any, depth: int) -> Any:
     """Return a memory whose user never reads a word in the cycle in which it is written.
 
-    A synchronous read port of Amaranth promises the old word in that case. ECP5 block RAM cannot give it, and
-    Yosys then builds it from a register per data bit. The attribute says that any word will do; Yosys heeds it
-    only where it joins an asynchronous read port with the register after it (`block_read`).
+    For that case a synchronous read port of Amaranth promises the old word. ECP5 block RAM cannot do this, so Yosys
+    builds it from a register per data bit. The attribute permits any word; Yosys applies it only when it merges an
+    asynchronous read port with the register after it (`block_read`).
     """
     attributes: Any = {"no_rw_check": 1}
     return Memory(shape=shape, depth=depth, init=[], attrs=attributes)

@@ -1,4 +1,4 @@
-"""Choices among words: by numbers that are decoded a cycle ahead, or by a word's place in a longer one."""
+"""Selection among words: by patterns decoded a cycle ahead, or by a part's position in a longer word."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,10 +15,10 @@ def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
 
 
 def part_at(word: Value, index: Value, bits: int) -> Value:
-    """Return the part of `bits` bits at an index, of a word that consists of such parts.
+    """Return the part of `bits` bits at an index of a word of such parts.
 
-    As Value.word_select, which multiplies the index by a width that is no power of two: synthesis may spend a
-    multiplier on that.
+    Value.word_select multiplies the index by the width if that is no power of two, and synthesis may spend a
+    multiplier on it. This function pads the parts instead.
     """
     room = 1 << ceil_log2(bits)
     if room == bits:
@@ -29,9 +29,9 @@ def part_at(word: Value, index: Value, bits: int) -> Value:
 
 def choose_later(m: Module, pattern: Value, places: Mapping[int, int], choices: Mapping[int, Value],
                  name: str) -> Value:
-    """Return choices[places[pattern of the cycle before]]; for a pattern without a place it is one of them.
+    """Return choices[places[pattern]] one cycle after the pattern; any of the choices if the pattern has no place.
 
-    The number of the choice is a register, which tells what is the same for all bits of the words.
+    The index is decoded into a register, which all bits of the words share.
     """
     used = sorted(set(places.values()))
     if len(used) == 1:
@@ -44,7 +44,7 @@ def choose_later(m: Module, pattern: Value, places: Mapping[int, int], choices: 
 
 
 def _choose(index: Value, choices: Sequence[Value]) -> Value:
-    """Return choices[index], all of one width; for an index beyond them it is one of them."""
+    """Return choices[index], all of one width; any of them for an index beyond them."""
     bit = 0
     while len(choices) > 1:
         choices = [Mux(index[bit], choices[first + 1], choices[first]) if first + 1 < len(choices) else choices[first]

@@ -13,7 +13,7 @@ __all__ = ["DelayLine", "delayed"]
 def delayed(m: Module, value: Any, cycles: int, name: str, *, control: bool = False) -> Any:
     """Return `value` (an Amaranth value or view) as it was `cycles` clock cycles ago, of the same shape.
 
-    `control`: the registers are reset to 0; else they keep what they hold, which saves their reset.
+    `control`: the registers are reset to 0; otherwise they have no reset, which saves its logic.
     """
     for n in range(cycles):
         register = Signal(value.shape(), name=f"{name}_delay{n + 1}", reset_less=not control)
@@ -40,7 +40,7 @@ class DelayLine(wiring.Component):
         super().__init__({"i": In(bits), "o": Out(bits)})
 
     def elaborate(self, platform: object) -> Module:
-        """Write round a ring; what is read just before it is overwritten is one round old."""
+        """Write to a ring buffer; a word that is read just before it is overwritten is one round old."""
         m = Module()
         depth = self._cycles - 1
         memory: Any = Memory(shape=self._bits, depth=depth, init=[], attrs={"ram_style": "distributed"})

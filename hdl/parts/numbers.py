@@ -1,17 +1,17 @@
-"""How operations are told apart, and multiples of numbers."""
+"""Operation numbers, and multiples by shift and add."""
 
 from amaranth.hdl import Value
 
 __all__ = ["NUMBER_BITS", "multiple"]
 
-#: A unit's operations are told apart by this many low bits of their numbers: enough for those in flight and just done.
+#: Low bits that identify a unit's operation: enough for those in flight and the one just done.
 NUMBER_BITS = 3
 
 
 def multiple(value: Value, factor: int) -> Value:
-    """Return a value times a constant of at least 1, as a sum of shifts: synthesis may spend a multiplier on a product.
+    """Return a value times a constant of at least 1, as shifts and sums: synthesis may spend a multiplier on a product.
 
-    A power of two is left to synthesis, which makes wires of it.
+    Powers of two stay a product, which synthesis turns into wires.
     """
     bits = [bit for bit in range(factor.bit_length()) if factor >> bit & 1]
     if len(bits) == 1:

@@ -1,4 +1,4 @@
-"""Streams that wait: a skid buffer of two entries, and queues in RAM."""
+"""Buffered streams: a skid buffer of two entries, and queues in RAM."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Shape, ShapeLike
@@ -30,7 +30,7 @@ class SkidBuffer(wiring.Component):
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
-        """Keep the second entry aside while the first one waits."""
+        """Hold the second entry in a spare register while the first one waits."""
         m = Module()
         front = Signal(self._shape, reset_less=True)
         front_valid = Signal()
@@ -38,12 +38,12 @@ class SkidBuffer(wiring.Component):
         back_valid = Signal()
         m.d.comb += [self.i.ready.eq(~back_valid), self.o.payload.eq(front), self.o.valid.eq(front_valid)]
         waits, some = Signal(), Signal()
-        # As a choice, `back_valid` would get a reset of its own, on wires that are slow for a late `o.ready`.
+        # Written as a choice, `back_valid` would get a reset of its own, whose wires are slow for a late `o.ready`.
         m.d.comb += [waits.eq(front_valid & ~self.o.ready), some.eq(back_valid | self.i.valid)]
         m.d.sync += [front_valid.eq(waits | some), back_valid.eq(waits & some)]
         with m.If(~waits):
             m.d.sync += front.eq(Mux(back_valid, back, self.i.payload))
-        # Copied speculatively while it is not needed: `o.ready` may come late.
+        # Copied speculatively, because `o.ready` may be late.
         with m.If(~back_valid):
             m.d.sync += back.eq(self.i.payload)
         return m
@@ -56,14 +56,14 @@ class Queue(wiring.Component):
     ----------
     shape : shape of an entry
     depth : entries, at least 2
-    registered : the entry at `o` is in a register, or at block RAM's (latency 2 cycles); else it is read from a small
-        RAM in the same cycle (latency 1)
+    registered : the entry at `o` comes from a register, or from block RAM's (latency 2 cycles); otherwise it is read
+        from a small RAM in the same cycle (latency 1)
 
     Members
     -------
     i : In(stream of `shape`)
     o : Out(stream of `shape`)
-    level : Out(range(depth + 1)), entries held
+    level : Out(range(depth + 1)), number of entries
     """
 
     i: stream.Interface
@@ -92,11 +92,11 @@ class Queue(wiring.Component):
         return m
 
     def _ahead(self, m: Module) -> None:
-        """Read the oldest entry of the memory ahead, into the register of its port.
+        """Read the oldest entry ahead of time, into the output register of the memory's port.
 
-        Cycle for cycle the FIFO of the standard library that is made for block RAM. That one has a port that promises
-        the old word where one is written, which takes a register and a LUT for each bit of an ECP5's memory; no word
-        is ever read while it is written here. Its addresses wrap by themselves.
+        Cycle-exact with the standard library's FIFO for block RAM. That one's read port promises the old word on a
+        collision, which costs a register and a LUT per bit of an ECP5's memory; here a word is never read while it is
+        written. Addresses wrap by themselves.
         """
         inside = self._depth - 1
         memory = block_memory(Shape.cast(self._shape).width, 1 << ceil_log2(inside))
@@ -118,6 +118,6 @@ class Queue(wiring.Component):
             m.d.sync += first.eq(first + 1)
         with m.If(writes):
             m.d.sync += end.eq(end + 1)
-        # One more or one less: an addition of 1 or -1.
+        # One adder: plus 1 or plus -1.
         with m.If(writes ^ reads):
             m.d.sync += count.eq(count + Cat(1, reads.replicate(len(count) - 1)))
