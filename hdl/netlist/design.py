@@ -1,4 +1,4 @@
-"""A design as Verilog-2005: modules that are the same but for their name are written once."""
+"""A design as Verilog-2005. Modules that differ only in their names are written once."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,15 +17,15 @@ __all__ = ["Design", "readable_verilog"]
 
 @dataclass(frozen=True)
 class Design:
-    """Verilog, and how much of it is named.
+    """The Verilog, and statistics of its names.
 
     Members
     -------
     text : all modules, the top last
     modules, instances : as written, and as there would be without sharing
-    nets, made_up : nets and ports of all modules as written, and those whose name stands nowhere in the source
+    nets, made_up : nets and ports of all modules as written, and those among them without a name in the source
     macros : memories that are left out, with the number of instances of each; none if memories are inferred
-    models : Verilog that stands for them
+    models : behavioural Verilog of these
     """
 
     text: str

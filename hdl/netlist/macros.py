@@ -1,4 +1,4 @@
-"""Memories that are left out of the Verilog: instances of macros, a table of what is needed, and models of them."""
+"""Memories as macros: instances in the Verilog, a table of the required macros, and behavioural models of them."""
 
 from dataclasses import dataclass
 
@@ -10,24 +10,24 @@ from tq_hw.hdl.netlist.uses import only_wire
 
 __all__ = ["LEAST_BITS", "Macro", "leave_out", "model_of"]
 
-#: Smaller memories stay in the Verilog, as registers: no RAM compiler makes them.
+#: Smaller memories stay in the Verilog as registers, because no RAM compiler makes them.
 LEAST_BITS = 2048
-#: Ends of the names of modules that never read the word they write: Amaranth's queues, and the lanes' tables.
+#: Suffixes of module names whose memories never read the word being written: Amaranth's queues, the lanes' tables.
 _APART = (".fifo", ".table")
-#: And the name of such memories in modules of any name: of registered queues.
+#: The name of such memories in any module: those of registered queues.
 _APART_MEMORY = "\\entries"
 
 
 @dataclass(frozen=True)
 class Macro:
-    """A memory with one write port and `reads` read ports, all of one clock; reads take one cycle and keep their word.
+    """A memory with one write port and `reads` read ports on one clock. Reads take one cycle and hold their word.
 
     Members
     -------
     name : of the module
     depth, width : words, bits of a word
-    write_bits : that are written together
-    collision : of a read and a write of one word in one cycle: "never", "any" word will do, or "old" one
+    write_bits : bits that share a write enable
+    collision : requirement for a read and a write of one word in one cycle: "never", "any" word, or the "old" one
     """
 
     name: str
@@ -55,8 +55,8 @@ class Macro:
 def leave_out(module: Module, prefix: str, least_bits: int = LEAST_BITS) -> dict[str, Macro]:
     """Replace memories of a module by instances; return the macros by the kind of their cells.
 
-    A memory is replaced that has `least_bits` or more, starts with zeros, is not wished as distributed RAM, has one
-    write port, and whose reads are clocked, or go to a register with an enable and no reset.
+    A memory is replaced if it has at least `least_bits`, is initialized with zeros, is not requested as distributed
+    RAM, has one write port, and its reads are clocked or go to a register with an enable and no reset.
     """
     found = {}
     for name, memory in list(module.memories.items()):
@@ -82,7 +82,7 @@ def leave_out(module: Module, prefix: str, least_bits: int = LEAST_BITS) -> dict
 
 
 def model_of(macro: Macro) -> str:
-    """Return a behavioural model; what a read must not rely on is undefined in it."""
+    """Return a behavioural model; results that users must not rely on are undefined in it."""
     lines = ",\n".join(f"  {way} {'reg' if way == 'output' else 'wire'} {_range(bits)}{name}"
                        for name, way, bits in macro.ports)
     lanes = macro.width // macro.write_bits
@@ -129,7 +129,7 @@ class _Read:
 
 
 def _reads(module: Module, wire: str) -> int:
-    """How often a wire stands in a module, counting what drives it."""
+    """Return how often each wire is used in a module, including its driver."""
     def count(sig: Sig) -> int:
         return sum(isinstance(part, Part) and part.wire == wire for part in sig)
 

@@ -1,4 +1,4 @@
-"""Names that Verilog takes as they are: letters, digits and underscores, each once in a module."""
+"""Identifiers that need no escape in Verilog: letters, digits and underscores, unique in a module."""
 
 import re
 
@@ -30,7 +30,7 @@ wait_order wand weak weak0 weak1 while wildcard wire with within wor xnor xor
 
 
 def legal(name: str) -> str:
-    r"""Return a name of Amaranth's without what Verilog would escape: numbers after `$` tell equal names apart there.
+    r"""Return Amaranth's name without characters that Verilog would escape; it numbers equal names after a `$`.
 
     >>> legal(r"\o__ready$26"), legal(r"\walker.slots[3]"), legal(r"\begin")
     ('o__ready', 'walker_slots_3', 'begin_')

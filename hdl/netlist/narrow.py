@@ -1,8 +1,8 @@
-"""Fewer nets without a name: operators no wider than what is read of them, and each of them once.
+"""Reduces unnamed nets: operators no wider than what is read of them, and no duplicates.
 
-Amaranth's sums are wide enough to hold their result, and then a part of them is assigned. Where all that reads an
-operator's result reads the same part, the operator is made as narrow, so that it can stand where it is read. Operators
-that work bit by bit are split where different parts are read.
+Amaranth makes sums wide enough for every result, and then assigns a part of them. Where all readers of an operator
+read the same part, the operator is narrowed to it, so that it can be written inline. Bitwise operators are split where
+readers use different parts.
 """
 
 from collections import defaultdict
@@ -14,10 +14,10 @@ from tq_hw.hdl.netlist.values import piece
 
 __all__ = ["narrow"]
 
-#: Whose low bits depend on the low bits of their operands alone; and bit by bit.
+#: Operators whose low bits depend only on the low bits of their operands; bitwise operators.
 _LOW = ("$add", "$sub", "$mul", "$neg", "$shl")
 _BITWISE = ("$and", "$or", "$xor", "$not", "$mux")
-#: More parts than these are left together.
+#: With more parts than these an operator is not split.
 _MOST_PARTS = 4
 _ROUNDS = 20
 #: First bit and width.
@@ -25,7 +25,7 @@ Piece = tuple[int, int]
 
 
 def narrow(module: Module, outputs: Mapping[str, set[str]]) -> None:
-    """Change a module until there is nothing to narrow, split or join."""
+    """Rewrite a module until nothing can be narrowed, split or joined."""
     for _ in range(_ROUNDS):
         if not (_narrow_once(module, outputs) | _join_once(module, outputs)):
             return
@@ -136,7 +136,7 @@ def _part_of(cell: Cell, wire: str, start: int, width: int) -> Cell:
 
 
 def _join_once(module: Module, outputs: Mapping[str, set[str]]) -> bool:
-    """Join operators that do the same, where they would be nets of their own; return whether there were such."""
+    """Merge identical operators that would need nets; return whether there were any."""
     uses = Uses(module, outputs)
     first: dict[object, str] = {}
     same: dict[str, str] = {}

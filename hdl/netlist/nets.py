@@ -1,4 +1,4 @@
-"""The names of a module's nets, ports, instances and memories."""
+"""Names for the nets, ports, instances and memories of a module."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -54,7 +54,7 @@ class Nets:
 
     @property
     def made_up(self) -> int:
-        """Nets whose name stands nowhere in the source."""
+        """Nets without a name in the source."""
         return len(self._made)
 
     def known(self, wire: str) -> str | None:
@@ -62,7 +62,7 @@ class Nets:
         return self._of.get(wire)
 
     def name(self, wire: str) -> str:
-        """Return the name of a wire, if need be one that is made up."""
+        """Return the name of a wire, made up if necessary."""
         if wire not in self._of:
             self._made.add(wire)
             self._of[wire] = self._names.take(self._hint(wire))
@@ -74,7 +74,7 @@ class Nets:
         return self._extra[wire] if wire in self._extra else self._module.wires[wire].width
 
     def extra(self, wanted: str, width: int) -> str:
-        """Declare a net that the module does not have; return its name."""
+        """Declare an additional net; return its name."""
         name = self._names.take(wanted)
         self._of[name] = name
         self._made.add(name)
@@ -83,7 +83,7 @@ class Nets:
         return name
 
     def _name_ports(self, wanted: Mapping[str, str], ports: Sequence[str] | None) -> None:
-        """Name the ports, and order them, so that equal modules have equal texts."""
+        """Name the ports, and sort them so that equal modules have equal texts."""
         for wire in self._module.wires.values():
             if not wire.port:
                 continue
@@ -99,7 +99,7 @@ class Nets:
                                           self._module.wires[wire].port, self._of[wire]))
 
     def _name_nets(self) -> None:
-        """Name what has a name in the source, and is more than another name of something."""
+        """Name the nets that have a name in the source and are not just an alias."""
         module = self._module
         aliased = {only_wire(target) for target, _ in module.aliases}
         dropped = {only_wire(target) for target, value in module.aliases if not self._worth(only_wire(target), value)}
@@ -114,7 +114,7 @@ class Nets:
                 self._made.add(wire.name)
 
     def _worth(self, target: str, value: Sig) -> bool:
-        """Whether an alias is kept: ports are, and what names a part of something, such as a field."""
+        """Whether an alias is kept: ports are, and names of a part, such as a field."""
         if self._module.wires[target].port or self._uses.count(target):
             return True
         if all(isinstance(part, Bits) for part in value):
@@ -123,7 +123,7 @@ class Nets:
         return len(value) > 1 or isinstance(part, Part) and part.width != self._module.wires[part.wire].width
 
     def _hint(self, wire: str) -> str:
-        """Make up a name out of what drives a wire."""
+        """Make up a name from the driver of a wire."""
         cell = self._uses.drivers.get(wire)
         for instance in self._uses.instances:
             for port, sig in instance.ports.items():

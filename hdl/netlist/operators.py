@@ -1,4 +1,4 @@
-"""Operators of RTLIL as Verilog: all operands of one operator are as wide as the language's rules want them."""
+"""Operators of RTLIL as Verilog, with operands extended to the widths that the language's rules need."""
 
 from collections.abc import Callable
 
@@ -7,15 +7,15 @@ from tq_hw.hdl.netlist.values import extended
 
 __all__ = ["ATOM", "LONE", "OPERATORS", "inverse", "operands", "operator_text", "tight"]
 
-#: How tightly a text binds: it is a name or in brackets; has a sign in front; is one bit of many; or its operator.
+#: Binding strength of a text: a name or in brackets; with a prefix operator; one bit of many; or its operator.
 ATOM, UNARY, REDUCED = "atom", "unary", "reduced"
 _BINARY = {"$and": "&", "$or": "|", "$xor": "^", "$add": "+", "$sub": "-", "$shl": "<<", "$shr": ">>",
            "$divfloor": "/", "$modfloor": "%",
            "$eq": "==", "$ne": "!=", "$lt": "<", "$le": "<=", "$gt": ">", "$ge": ">="}
 _UNARY = {"$not": "~", "$neg": "-", "$reduce_or": "|", "$reduce_bool": "|", "$reduce_and": "&", "$reduce_xor": "^"}
-#: May stand where their result is used.
+#: May be written inline.
 OPERATORS = frozenset({*_BINARY, *_UNARY, "$mux"})
-#: Stand in an assignment of their own, whose width or sign they take, or of which a part is taken.
+#: Need an assignment of their own, because it sets their width or sign, or because a part of them is taken.
 LONE = frozenset({"$mul", "$sshr", "$shift", "$divfloor", "$modfloor"})
 _COMPARISONS = ("$eq", "$ne", "$lt", "$le", "$gt", "$ge")
 #: a & (b & c) needs no parentheses.
@@ -25,7 +25,7 @@ Text = tuple[str, str]
 
 
 def operands(cell: Cell) -> dict[str, Sig]:
-    """Return the operands by port, as wide as they stand in the Verilog."""
+    """Return the operands by port, at their width in the Verilog."""
     ports = cell.ports
     if cell.kind == "$mux":
         return {name: ports[name] for name in ("S", "A", "B")}
@@ -89,7 +89,7 @@ def _bits(sig: Sig) -> str:
 
 
 def alone(text: Text) -> str:
-    """Return a text whose width does not depend on what stands around it."""
+    """Return a text whose width does not depend on its context."""
     return text[0] if text[1] == ATOM else f"{{{text[0]}}}"
 
 

@@ -1,4 +1,4 @@
-"""RTLIL as records: the part of the language that Amaranth writes."""
+"""RTLIL as records, as far as Amaranth writes it."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ __all__ = ["Assign", "Bits", "Case", "Cell", "Memory", "Module", "Part", "Proces
 
 
 class RtlilError(ValueError):
-    """A line that Amaranth does not write, as far as we know."""
+    """A line of a form that Amaranth is not known to write."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Bits:
         return len(self.bits)
 
 
-#: What stands for a value: parts from the highest to the lowest.
+#: A value: parts from the most to the least significant.
 Sig = tuple[Part | Bits, ...]
 
 
@@ -81,7 +81,7 @@ class Assign:
 
 @dataclass
 class Case:
-    """What is done where one of the patterns fits; no pattern: always."""
+    """The assignments that apply when one of the patterns matches; no pattern: always."""
 
     patterns: tuple[str, ...]
     body: "list[Assign | Switch]" = field(default_factory=list)
@@ -89,7 +89,7 @@ class Case:
 
 @dataclass
 class Switch:
-    """The first case that fits."""
+    """A choice of cases, of which the first match applies."""
 
     value: Sig
     cases: list[Case] = field(default_factory=list)
@@ -104,7 +104,7 @@ class Process:
 
 @dataclass
 class Module:
-    """A module; `aliases` are nets that are only other names."""
+    """A module; `aliases` are nets that are only additional names."""
 
     name: str
     wires: dict[str, Wire] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Lines that are not too long."""
+"""Line wrapping."""
 
 __all__ = ["wrapped"]
 

@@ -1,4 +1,4 @@
-"""What of a module drives and what reads each net: which operators can stand where their result is used."""
+"""The driver and the readers of each net in a module, to decide which operators are written inline."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -9,12 +9,12 @@ from tq_hw.hdl.netlist.values import Leaf, Node, chosen, condition_of, reference
 
 __all__ = ["OUTPUTS", "Uses", "by_value", "only_wire"]
 
-#: Ports that drive, where they are not called Y.
+#: Output ports with names other than Y.
 OUTPUTS = {"$dff": "Q", "$memrd_v2": "DATA"}
 _NO_OUTPUT = ("$memwr_v2", "$meminit_v2")
-#: Cases from which on statements are a `case`.
+#: From this number of cases on, statements are written as `case`.
 _CASES = 3
-#: Conditions that may stand in several places, and in how many.
+#: Conditions that may be repeated inline, and how often.
 _SHORT = frozenset({"$not", "$and", "$or", "$eq", "$ne", "$lt", "$le", "$gt", "$ge", "$reduce_or", "$reduce_bool"})
 _MOST_COPIES = 4
 
@@ -43,8 +43,8 @@ class Uses:
     -------
     instances : of other modules
     drivers : operators, read ports and flip-flops by the wire that each drives
-    clocked : processes that are the next state of one flip-flop alone, by the flip-flop's wire
-    values : what each other process makes of its target, by target, as first bit, width and choice
+    clocked : processes that only compute the next state of one flip-flop, by the flip-flop's wire
+    values : what each other process assigns to its target, by target, as first bit, width and choice
     """
 
     def __init__(self, module: Module, outputs: Mapping[str, set[str]]) -> None:
@@ -81,7 +81,7 @@ class Uses:
                     self._note(sig)
 
     def inlined(self, wire: str) -> Cell | None:
-        """Return the operator or read port that stands where its result is used: whole, and once unless it is short."""
+        """Return the operator or read port that is written inline: used whole, and only once unless it is short."""
         cell = self.drivers.get(wire)
         if cell is None or not wire.startswith("$") or wire in self._pinned:
             return None
@@ -106,7 +106,7 @@ class Uses:
         return self._counts[wire]
 
     def _alone(self, cell: Cell, processes: Mapping[str, Process]) -> Process | None:
-        """Return the process that makes a flip-flop's next state, if nothing else reads what it makes."""
+        """Return the process that computes a flip-flop's next state, if nothing else reads its result."""
         data = cell.ports["D"]
         if len(data) != 1 or not isinstance(data[0], Part):
             return None

@@ -1,4 +1,4 @@
-"""Values as they stand in Verilog: slices, extensions, constants; and choices between values."""
+"""Values in Verilog: slices, extensions, constants, and choices between values."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ __all__ = ["Choice", "Condition", "Leaf", "Node", "chosen", "condition_of", "con
 
 #: One of these values has these bits.
 Condition = tuple[tuple[Sig, str], ...]
-#: Cases of a switch from which on it becomes a tree of the bits, which is as deep as there are bits.
+#: From this number of cases on, a switch becomes a binary tree over the bits, with logarithmic depth.
 _TREE_CASES = 5
 
 
@@ -68,7 +68,7 @@ Node = Leaf | Choice
 
 
 def condition_of(value: Sig, patterns: tuple[str, ...]) -> Condition:
-    """Return the condition that one of the patterns fits."""
+    """Return the condition that one of the patterns matches."""
     found = []
     for pattern in patterns:
         kept = [at for at, bit in enumerate(reversed(pattern)) if bit in "01"]
@@ -101,7 +101,7 @@ def segments(body: list[Assign | Switch], width: int) -> list[tuple[int, int]]:
 
 
 def chosen(body: list[Assign | Switch], start: int, width: int, now: Node) -> Node:
-    """Return what a segment of the target becomes; `now` is what it was before."""
+    """Return the new value of a segment of the target; `now` is its old value."""
     for item in body:
         if isinstance(item, Assign):
             (part,) = item.target

@@ -12,18 +12,18 @@ from tq_hw.hdl.netlist.values import Condition, Leaf, Node, constant, piece
 
 __all__ = ["Child", "ModuleWriter"]
 
-#: Longer texts get a net of their own.
+#: Longer texts are assigned to a net of their own.
 _MOST_TEXT = 240
 #: Verilog's name of a module, and of its ports by Amaranth's.
 Child = tuple[str, Mapping[str, str]]
 
 
 class ModuleWriter:
-    """Write a module: operators stand where their results are used, flip-flops are clocked statements.
+    """Write a module: operators inline where possible, flip-flops as clocked statements.
 
     Parameters
     ----------
-    module, uses, nets : what is written, and what is known of it
+    module, uses, nets : the module, and what is known about it
     children : the modules of its instances, by Amaranth's name
     """
 
@@ -33,7 +33,7 @@ class ModuleWriter:
         self._clocked = Statements(self.show, self.condition)
 
     def body(self) -> str:
-        """Return all between the module's name and its end."""
+        """Return the module's text after its name."""
         for target, value in self._module.aliases:
             (part,) = target
             if isinstance(part, Part) and self._nets.known(part.wire):
@@ -109,7 +109,7 @@ class ModuleWriter:
         self._assigns.append(wrapped(f"assign {target} = {value[0]};"))
 
     def _assign_part(self, wire: str, cell: Cell) -> None:
-        """Shift the whole value, and take as much of it as is wanted."""
+        """Shift the whole value, and take the low bits."""
         text, name = operator_text(cell, self.show), self._nets.name(wire)
         whole, width = width_of(cell.ports["A"]), self._module.wires[wire].width
         if whole <= width:
@@ -180,7 +180,7 @@ class ModuleWriter:
         return "".join(lines) + ("  initial begin\n" + "".join(first) + "  end\n" if first else "")
 
     def _contents(self, cell: Cell) -> Iterator[str]:
-        """Yield the words of a memory that does not start with zeros alone."""
+        """Yield the words of a memory that is not initialized with zeros only."""
         bits = "".join(part.bits for part in cell.ports["DATA"] if isinstance(part, Bits))
         width, words = cell.number("WIDTH"), cell.number("WORDS")
         if "1" in bits:
@@ -203,7 +203,7 @@ def _range(width: int) -> str:
 
 
 def _joined(sig: Sig) -> list[Part | Bits]:
-    """Return the parts with neighbouring constants as one."""
+    """Return the parts with adjacent constants merged."""
     found: list[Part | Bits] = []
     for part in sig:
         if found and isinstance(part, Bits) and isinstance(found[-1], Bits):
@@ -214,7 +214,7 @@ def _joined(sig: Sig) -> list[Part | Bits]:
 
 
 def _groups(enable: Sig) -> Iterator[tuple[int, int, Sig]]:
-    """Yield the bits that are written together: first, number, and what enables them."""
+    """Yield the groups of bits that share a write enable: first bit, number, and enable."""
     bits = [piece(enable, at, 1) for at in range(width_of(enable))]
     start = 0
     for at in range(1, len(bits) + 1):

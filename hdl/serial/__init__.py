@@ -1,7 +1,7 @@
-"""The serial machine: the same commands on one small engine, for FPGAs that have no room for five units.
+"""The serial machine: the same commands on one small engine, for FPGAs without room for five units.
 
-`program*.py` is its microprogram, written with `assembler.py`; `engine.py` runs it, two cycles an instruction. What a
-configuration's commands mean is the same to the bit as on the parallel machine; how long they take is not.
+`program*.py` is its microprogram, written with `assembler.py`. `engine.py` runs it at two cycles per instruction. A
+configuration's commands have the same results, bit for bit, as on the parallel machine; only their timing differs.
 
     host registers (block RAM) -- engine: program (block RAM), 256 registers (block RAM), adder, shifter, multiplier
                                      |        four sums of products of bytes

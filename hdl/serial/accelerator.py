@@ -25,7 +25,7 @@ _HOST = tuple(host_members())
 
 
 class _Progress(wiring.Component):
-    """Operations of one unit, for a simulator to see; nothing reads them, so no FPGA has them.
+    """Strobes of one unit's operations for a simulator; nothing reads them, so synthesis removes them.
 
     Members
     -------
@@ -39,7 +39,7 @@ class _Progress(wiring.Component):
         super().__init__({"began": In(1), "done": In(1)})
 
     def elaborate(self, platform: object) -> Module:
-        """Count, by the names of the parallel machine's registers."""
+        """Count, under the names of the parallel machine's registers."""
         m = Module()
         runs, in_flight = Signal(32, name="runs"), Signal(3, name="in_flight")
         m.d.sync += [runs.eq(runs + self.began), in_flight.eq(in_flight + self.began - self.done)]
@@ -47,11 +47,11 @@ class _Progress(wiring.Component):
 
 
 class SerialCore(wiring.Component):
-    """Everything but the bus.
+    """The machine without its bus.
 
     Parameters
     ----------
-    cells : the engine's own memory, by default `Cells`
+    cells : the engine's private memory, by default `Cells`
 
     Members
     -------
@@ -95,15 +95,15 @@ class SerialCore(wiring.Component):
 
 
 class SerialAccelerator(wiring.Component):
-    """The serial machine with the ports of `hdl.accelerator.Accelerator`; every burst has one beat.
+    """The serial machine with the ports of `hdl.accelerator.Accelerator`. Every burst has one beat.
 
     Parameters
     ----------
-    cells : the engine's own memory, by default `Cells`
+    cells : the engine's private memory, by default `Cells`
 
     Members
     -------
-    m_axi_*, reg_*, interrupt : as there
+    m_axi_*, reg_*, interrupt : as of `hdl.accelerator.Accelerator`
     """
 
     reg_addr: Signal
@@ -118,7 +118,7 @@ class SerialAccelerator(wiring.Component):
         super().__init__({**{f"m_axi_{name}": member for name, member in bus.items()}, **host_members()})
 
     def elaborate(self, platform: object) -> Module:
-        """Put the bus behind the core's port."""
+        """Put the AXI4 bridge on the core's port."""
         m = Module()
         m.submodules.core = core = SerialCore(self._config, self._cells)
         m.submodules.port = port = MemoryPort(self._config)

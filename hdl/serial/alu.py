@@ -1,4 +1,4 @@
-"""What the engine computes in one cycle: sums, logic, shifts, fields, products."""
+"""The engine's combinational arithmetic: sums, logic, shifts, bit fields, products."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ["Alu"]
 
 
 class Alu(wiring.Component):
-    """Results of the instructions that write a register and use no memory, and the conditions of jumps.
+    """Results of the instructions that write a register without using memory, and the conditions of jumps.
 
     Everything is combinational.
 
@@ -38,7 +38,7 @@ class Alu(wiring.Component):
         """One adder, one shifter, one multiplier."""
         m = Module()
         op, a, b = self.instruction.op, self.a, self.b
-        # Sum and difference; the difference tells which is less.
+        # Sum and difference; the sign of the difference gives the comparison.
         total = Signal(33)
         subtract = Signal()
         m.d.comb += [subtract.eq(op != Op.ADD), total.eq(a + (b ^ subtract.replicate(32)) + subtract)]
@@ -50,7 +50,7 @@ class Alu(wiring.Component):
         m.d.comb += self.taken.eq(Mux(test == Op.BEQ >> 1 & 3, equal,
                                       Mux(test == Op.BLT >> 1 & 3, less, less_unsigned)) ^ op[0])
 
-        # One shifter to the right: SLL goes through it turned around.
+        # One right shifter. SLL passes through it bit-reversed.
         is_field = op == Op.EXT
         by = Mux(is_field, self.instruction.b[:5], b[:5])
         turned = Signal(32)
@@ -66,7 +66,7 @@ class Alu(wiring.Component):
         m.d.comb += sign.eq(shifted.bit_select(last, 1) & self.instruction.x[2])
         field = Cat(Mux(last >= bit, shifted[bit], sign) for bit in range(32))
 
-        # Products of halves, and what the signs take away.
+        # Products of unsigned halves, and the correction for negative operands.
         low_a, high_a, low_b, high_b = a[:16], a[16:], b[:16], b[16:]
         middle, top = Signal(33), Signal(32)
         product = Signal(64)

@@ -1,4 +1,4 @@
-"""The assembler of the engine's instructions: named registers, constants as registers, labels, blocks."""
+"""The assembler of the engine's instructions: named registers, constants in registers, labels, blocks."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ class AssemblerError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Reg:
-    """A register; `scope` "" keeps its value, those of other scopes share their places."""
+    """A register. With `scope` "" it keeps its value; registers of different scopes share numbers."""
 
     name: str
     scope: str = ""
@@ -26,14 +26,14 @@ class Reg:
 
 @dataclass(frozen=True, eq=False)
 class Label:
-    """A place in the program."""
+    """An address in the program."""
 
     name: str
 
 
 @dataclass(frozen=True)
 class Listing:
-    """What comes out: instructions, and the registers' first contents."""
+    """The result: instructions, and the registers' initial contents."""
 
     code: tuple[int, ...]
     registers: tuple[int, ...]
@@ -51,9 +51,9 @@ class _Line:
 
 
 class Assembler:
-    """Collects instructions; `listing` gives every register and label its number.
+    """Collects instructions; `listing` assigns numbers to registers and labels.
 
-    Operands are registers or integers; an integer becomes a register that holds it from the start.
+    Operands are registers or integers. An integer becomes a register initialized with it.
     """
 
     def __init__(self) -> None:
@@ -64,15 +64,15 @@ class Assembler:
         self._scope = ""
 
     def reg(self, name: str) -> Reg:
-        """Return the register of that name, which nothing else uses."""
+        """Return the register of that name, which has a number of its own."""
         return self._registers.setdefault((name, ""), Reg(name))
 
     def local(self, name: str) -> Reg:
-        """Return the register of that name in the scope under way; it shares its place with those of other scopes."""
+        """Return the register of that name in the current scope; it shares its number with those of other scopes."""
         return self._registers.setdefault((name, self._scope), Reg(name, self._scope))
 
     def host(self, offset_bytes: int) -> Reg:
-        """Return the register that holds what the host wrote at a byte offset."""
+        """Return the register with the value that the host wrote at a byte offset."""
         name = f"host{offset_bytes:#x}"
         return self._registers.setdefault((name, "host"), Reg(name, "host", number=HOST_REGISTERS + offset_bytes // 4))
 
@@ -84,11 +84,11 @@ class Assembler:
         self._scope = before
 
     def label(self, name: str = "") -> Label:
-        """Return a new label; `place` says where it is."""
+        """Return a new label; `place` defines it."""
         return Label(name)
 
     def place(self, label: Label) -> None:
-        """Put a label here."""
+        """Define a label here."""
         if label in self._labels:
             raise AssemblerError(f"label {label.name!r} is placed twice")
         self._labels[label] = len(self._lines)
@@ -189,23 +189,23 @@ class Assembler:
             self.jump(label)
 
     def call(self, label: Label, link: Reg) -> None:
-        """Add a jump to `label`, which comes back here by `back(link)`."""
+        """Add a jump to `label`, which returns here with `back(link)`."""
         here = self.label("return")
         self.address(link, here)
         self.jump(label)
         self.place(here)
 
     def address(self, d: Reg, label: Label) -> None:
-        """Add d = the place of `label`."""
+        """Add d = the address of `label`."""
         self._lines.append(_Line(Op.OR, d, self._operand(0), 0, target=label))
 
     def back(self, link: Reg) -> None:
-        """Add the jump to where `link` was set."""
+        """Add the return to where `link` was set."""
         self._lines.append(_Line(Op.JR, 0, link, 0))
 
     @contextmanager
     def when(self, op: Op, a: Reg | int, b: Reg | int) -> Iterator[None]:
-        """Do the block if op(a, b)."""
+        """Run the block if op(a, b)."""
         end = self.label("end of when")
         self.branch(Op(op ^ 1), a, b, end)
         yield
@@ -213,7 +213,7 @@ class Assembler:
 
     @contextmanager
     def loop(self) -> Iterator[tuple[Label, Label]]:
-        """Repeat the block for ever; gives the labels of its start and of what comes after it."""
+        """Repeat the block forever; give the labels of its start and of the code after it."""
         start, end = self.label("loop"), self.label("end of loop")
         self.place(start)
         yield start, end
@@ -222,7 +222,7 @@ class Assembler:
 
     @contextmanager
     def times(self, count: Reg) -> Iterator[None]:
-        """Do the block `count` (1 or more) times; counts it down to 0."""
+        """Run the block `count` (1 or more) times; counts it down to 0."""
         start = self.label("times")
         self.place(start)
         yield

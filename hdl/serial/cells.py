@@ -1,4 +1,4 @@
-"""Memory in words of 32 bits with one port: the engine's, where there is none of the device's own."""
+"""Single-port memory of 32-bit words, for the engine where the device has no such memory of its own."""
 
 from amaranth import Elaboratable, Module, Signal
 from amaranth.lib.memory import Memory
@@ -9,12 +9,12 @@ __all__ = ["Cells"]
 
 
 class Cells(Elaboratable):
-    """Words of 32 bits, `image` their first contents: in a cycle one is read, or bytes of it are written.
+    """Words of 32 bits, initialized with `image`. In a cycle one word is read, or bytes of it are written.
 
     Members
     -------
     addr : In; write : In(4), bytes; wdata : In(32)
-    rdata : Out(32), the word of the cycle before, if nothing was written then
+    rdata : Out(32), the word addressed in the cycle before, if nothing was written then
     """
 
     def __init__(self, words: int = CELL_WORDS, image: bytes = b"") -> None:

@@ -1,7 +1,7 @@
 """Instructions of the serial machine's engine, and the map of its private memory.
 
 An instruction has 32 bits: an operation, three register numbers and three spare bits. Registers have 32 bits. A jump's
-target stands in `d` and `x`; `EXT` has its place, width and sign in `b` and `x`.
+target is in `d` and `x`; position, width and sign of `EXT` are in `b` and `x`.
 """
 
 from enum import IntEnum
@@ -13,14 +13,14 @@ from tq_hw.isa.layout import FOLD_BASE, Unit
 __all__ = ["CELL_WORDS", "CODE_WORDS", "HOST_REGISTERS", "HOST_WORDS", "PLACES", "PRIVATE_WORDS", "REGISTERS",
            "WRITTEN_WORDS", "Halt", "InstructionLayout", "Op", "Place", "Sink", "Size", "Trap"]
 
-#: Instructions at most; a target has 11 bits.
+#: Most instructions; a target has 11 bits.
 CODE_WORDS = 2048
 REGISTERS = 256
-#: Words of the register bus. What the host writes is among the first; the engine sees these as its last registers.
+#: Words of the register bus. The registers that the host writes are among the first; the engine has them as its last.
 HOST_WORDS = 64
 WRITTEN_WORDS = 16
 HOST_REGISTERS = REGISTERS - WRITTEN_WORDS
-#: 32-bit words of the engine's memory: scratchpad in the lower half, private in the upper.
+#: 32-bit words of the engine's memory: scratchpad in the lower half, private words in the upper.
 CELL_WORDS = 1 << 14
 PRIVATE_WORDS = CELL_WORDS // 2
 
@@ -78,7 +78,7 @@ class Op(IntEnum):
 
 
 class Size(IntEnum):
-    """How much a memory instruction moves, and how what it reads is extended."""
+    """The width of a memory instruction, and the extension of what it reads."""
 
     WORD = 0
     HALF = 1
@@ -87,7 +87,7 @@ class Size(IntEnum):
 
 
 class Halt(IntEnum):
-    """Why the engine stands still."""
+    """Why the engine has stopped."""
 
     #: go on if the host asked for a run
     READY = 0
@@ -96,7 +96,7 @@ class Halt(IntEnum):
 
 
 class Trap(IntEnum):
-    """Where the engine goes on when an access fails."""
+    """Where the engine continues after a failed access."""
 
     BAD_ADDRESS = 1
     BUS_ERROR = 2

@@ -1,4 +1,4 @@
-"""The engine: one instruction after the other on one data path."""
+"""The engine: executes one instruction after the other on one data path."""
 
 from enum import IntEnum
 from typing import Any
@@ -41,7 +41,7 @@ class _State(IntEnum):
 
 
 class WordPortSignature(wiring.Signature):
-    """A master's way to system memory, a word at a time; `hdl.bus.memory_port.MemoryPort` says when.
+    """A master's interface to system memory, a word at a time; for the protocol see `hdl.bus.memory_port.MemoryPort`.
 
     Members
     -------
@@ -55,18 +55,18 @@ class WordPortSignature(wiring.Signature):
 
 
 class Engine(wiring.Component):
-    """Runs a microprogram: two cycles an instruction, one more for a read, as long as it takes for system memory.
+    """Run a microprogram at two cycles per instruction; a read takes one more, system memory as long as it needs.
 
-    READ fetches the two registers, EXECUTE does the work and fetches the next instruction.
+    READ fetches the two registers; EXECUTE does the operation and fetches the next instruction.
 
     Members
     -------
     restart : In(1), begin with the first instruction
-    go : In(1), Halt.READY goes on
-    given_up : In(1), while an access is open: it is not waited for any more
-    halted : Out(1), strobe: HALT was met and no access is waited for; halt : Out(2), its Halt
+    go : In(1), continue from Halt.READY
+    given_up : In(1), during an access: stop waiting for it
+    halted : Out(1), strobe: HALT was executed and no access is pending; halt : Out(2), its Halt
     port : Out(WordPortSignature)
-    host_en : In(1); host_index : In(4); host_data : In(32): a register that the host writes while the engine stands
+    host_en : In(1); host_index : In(4); host_data : In(32): a register written by the host while the engine is stopped
     out_en : Out(1); out_index : Out(8); out_data : Out(32), OUT
     """
 
@@ -99,7 +99,7 @@ class Engine(wiring.Component):
         m.submodules.alu = alu = Alu()
         m.submodules.sums = sums = Sums()
         code = self._listing.code
-        # Block RAM takes as many words as there are instructions, rounded up to whole blocks.
+        # Block RAM has room for as many words as there are instructions, rounded up to whole blocks.
         words = ceil_div(len(code), 256) * 256
         m.submodules.code = memory = Memory(shape=32, depth=words, init=code)
         fetch = memory.read_port()
@@ -126,7 +126,7 @@ class Engine(wiring.Component):
         return m
 
     def _next(self, m: Module, at: "_Instruction", fetch: Any, alu: Alu) -> None:
-        """Choose the next instruction: the following one, a jump's or branch's, or a trap's."""
+        """Choose the next instruction: the following one, the target of a jump or branch, or a trap."""
         word, a, b, finish = at.word, at.a, at.b, at.finish
         pc, next_pc, following = (Signal(range(CODE_WORDS), name=name) for name in ("pc", "next_pc", "following"))
         target = Cat(word.d, word.x)
@@ -146,7 +146,7 @@ class Engine(wiring.Component):
             m.d.sync += pc.eq(next_pc)
 
     def _data(self, m: Module, at: "_Instruction", operands: list[Any], alu: Alu, sums: Sums) -> None:
-        """Bring what was loaded, summed or computed to the registers, and operands to the port and the sums."""
+        """Connect loaded, summed or computed results to the registers, and operands to the port and the sums."""
         word, a, b, cells = at.word, at.a, at.b, self._cells
         came = Signal(32)
         m.d.comb += [
@@ -171,7 +171,7 @@ class Engine(wiring.Component):
             ]
 
     def _execute(self, m: Module, at: "_Instruction", sums: Sums) -> None:
-        """State EXECUTE: most instructions end here; others go to the state in which they end."""
+        """State EXECUTE: most instructions end here; others go on to a state of their own."""
         word, state, trap, bad, finish = at.word, at.state, at.trap, at.bad, at.finish
         m.d.sync += [at.row.eq(0), at.pointer.eq(at.a[:16] + 1)]
         with m.Switch(word.op):
@@ -215,7 +215,7 @@ class Engine(wiring.Component):
             m.d.sync += [at.row.eq(at.row + 1), at.pointer.eq(at.pointer + 1)]
 
     def _registers(self, m: Module, word: Any, en: Any) -> tuple[Signal, Signal, list[Any]]:
-        """Return the two operands, as they were in the last cycle with `en`, and the write ports of both copies."""
+        """Return the two operands as of the last cycle with `en`, and the write ports of both copies."""
         found, ports = [], []
         for name in ("a", "b"):
             attributes: Any = {"no_rw_check": 1}
@@ -231,7 +231,7 @@ class Engine(wiring.Component):
         return found[0], found[1], ports
 
     def _memory(self, m: Module, word: Any, a: Signal, b: Signal, cells: Any, at: Any, bad: Signal) -> None:
-        """Drive address and data of the cells; `at` is a word address, `bad` tells of one beyond the scratchpad."""
+        """Drive address and data of the cells; `at` is a word address, `bad` marks one beyond the scratchpad."""
         scratchpad_bits = ceil_log2(self._config.scratchpad_words)
         private = (word.op == Op.LDP) | (word.op == Op.STP)
         by_byte = word.x.any() & ((word.op == Op.LDS) | (word.op == Op.STS))
@@ -254,7 +254,7 @@ def _strobe(size: Any, a: Signal) -> Any:
 
 
 class _Instruction:
-    """The instruction under way, and what is decided about it."""
+    """The current instruction, and the signals decoded from it."""
 
     def __init__(self, word: Any, state: Signal, a: Signal, b: Signal) -> None:
         self.word, self.state = word, state

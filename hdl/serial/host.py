@@ -1,4 +1,4 @@
-"""The register bus of the serial machine: the registers of isa/control.py in block RAM."""
+"""The register bus of the serial machine: the registers of isa/control.py, in block RAM."""
 
 from typing import Any
 
@@ -17,24 +17,24 @@ __all__ = ["WORD_OF", "Host"]
 #: Registers by name, as word numbers.
 WORD_OF = {register.name: register.offset_bytes // 4 for register in REGISTERS}
 _WRITTEN = {register.name: register.offset_bytes // 4 for register in REGISTERS if register.access == "rw"}
-#: What was written before a reset, by the host or by the engine, is 0 after it.
+#: Registers that must read 0 after a reset, although host or engine wrote them before it.
 _CLEARED = (*(WORD_OF[f"error_{name}"] for name in ("code", "unit", "index")), *_WRITTEN.values())
 
 
 class Host(wiring.Component):
-    """Registers that keep what was written, status, and a counter of cycles; all other counters read 0.
+    """The host's registers, status, and a counter of cycles; all other counters read 0.
 
-    While the machine is busy, a start and writes of other registers than `control` are ignored. A stop takes effect at
-    once; the machine is busy until the engine has cleared the registers that tell of an error, and until memory has
-    answered or did not in time.
+    While the machine is busy, a start and writes to registers other than `control` are ignored. A stop takes effect
+    at once. The machine stays busy until the engine has cleared the error registers, and until memory has answered or
+    timed out.
 
-    A reset does not reach block RAM. In the first cycles after it, one word a cycle is cleared unless the host writes;
-    a word that was neither cleared nor written yet reads as 0, and the engine begins when all are.
+    Reset does not reach block RAM. After it, one word per cycle is cleared unless the host writes. A word neither
+    cleared nor written yet reads as 0. The engine starts when all words are cleared.
 
     Members
     -------
     reg_* , interrupt : as of `hdl.accelerator.Accelerator`
-    write_en, write_index, write_data : Out, what the host wrote, or 0 after a reset, for the engine's copy
+    write_en, write_index, write_data : Out, a write by the host, or a cleared word after reset, for the engine's copy
     restart, go : Out(1), to the engine; halted, halt : from it
     pending : In(1), memory owes an answer; given_up : Out(1), it did not answer in time
     out_en, out_index, out_data : In, the engine writes a register
@@ -69,7 +69,7 @@ class Host(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """One memory that host and engine write and the host reads, and the machine's states."""
+        """One memory, written by host and engine and read by the host, and the machine's states."""
         m = Module()
         contents = [0] * HOST_WORDS
         contents[WORD_OF["magic"]], contents[WORD_OF["fingerprint"]] = MAGIC, self._config.fingerprint
@@ -85,11 +85,11 @@ class Host(wiring.Component):
         found = Signal(32, reset_less=True)
         special = Signal(3)
         m.d.comb += reader.addr.eq(index)
-        # A counter that runs is read as it was in the cycle of the address.
+        # A running counter is read with its value in the cycle of the address.
         cycles_then = Signal(32)
         m.d.sync += [found.eq(reader.data), cycles_then.eq(cycles),
                      special.eq(Cat(index == WORD_OF["status"], index == WORD_OF["counter_cycles"], clearing.hides))]
-        # Memory owes an answer that nobody waits for any more.
+        # Memory owes an answer that is not waited for any more.
         owed = Signal()
         with m.If(~self.pending):
             m.d.sync += owed.eq(0)
@@ -114,7 +114,7 @@ class Host(wiring.Component):
             self.interrupt.eq(done | failed),
         ]
 
-        # How long memory has owed an answer, of which a run waits as long as `watchdog` says, its end for DRAIN_CYCLES.
+        # Cycles that memory has owed an answer. A run waits `watchdog` cycles for it, the end of a run DRAIN_CYCLES.
         limit, waited = Signal(32), Signal(32)
         with m.If(wrote & (index == WORD_OF["watchdog"])):
             m.d.sync += limit.eq(self.reg_write_data)
@@ -137,7 +137,7 @@ class Host(wiring.Component):
         with m.If(self.halted):
             m.d.sync += [busy.eq((self.halt == Halt.READY) & self.go), done.eq(self.halt == Halt.DONE),
                          failed.eq(self.halt == Halt.ERROR)]
-        # A start while a stop is under way counts.
+        # A start during a stop counts.
         with m.If(start & ~(busy & self.go)):
             m.d.sync += [busy.eq(1), self.go.eq(1), done.eq(0), failed.eq(0), cycles.eq(0)]
         with m.If(stop):
@@ -146,12 +146,12 @@ class Host(wiring.Component):
 
 
 class _Clearing:
-    """What goes through the words of `_CLEARED` after a reset, one in each cycle in which the host writes nothing.
+    """Clears the words of `_CLEARED` after a reset, one in each cycle without a write by the host.
 
     Members
     -------
-    clears : word `word` becomes 0; over : all are as after a reset
-    hides : the word that is read now is neither cleared nor written yet
+    clears : word `word` is cleared; over : all are
+    hides : the word that is being read is neither cleared nor written yet
     """
 
     def __init__(self, m: Module, wrote: Signal, index: Any) -> None:

@@ -1,8 +1,8 @@
-"""The microprogram: start, the units in turn, tokens, the end of a run.
+"""The microprogram: start, the scheduler of the units, tokens, the end of a run.
 
-Every unit walks the whole command stream with a cursor of its own and passes over the commands of the others, so there
-are no queues. Each visit to a unit does one operation, array and vector one tile, if tokens and accumulator
-buffers allow. Whatever a unit has to remember from visit to visit stands in registers of its own.
+Every unit walks the whole command stream with its own cursor and skips the commands of the others, so there are no
+queues. A visit to a unit does one operation, or for array and vector one tile, if tokens and accumulator buffers allow.
+What a unit must remember between visits is in registers of its own.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tq_hw.isa.layout import FOLD_BASE, HEADER, UNITS, UOP_BASE, Unit, register_
 __all__ = ["microprogram"]
 
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
-#: A unit's state: its next RUN is still to be found; found, its tokens are missing; under way; it met END.
+#: States of a unit: its next RUN is not found yet; found, but tokens are missing; in progress; END was reached.
 _SEEKING, _WAITING, _ACTIVE, _ENDED = range(4)
 #: First registers of the units' tables.
 _TABLES = {Unit.ARRAY: FOLD_BASE, Unit.VECTOR: UOP_BASE}
@@ -43,7 +43,7 @@ def microprogram(config: Config) -> Listing:
 
 
 def _traps(asm: Assembler, shared: Shared) -> None:
-    """The first instructions: restart, and where a bad access leads; then how an error ends the run."""
+    """The first instructions: restart, and the trap of a failed access; then the end of a run by an error."""
     asm.jump(shared.start)
     asm.jump(shared.error(Status.BAD_ADDRESS))
     asm.jump(shared.error(Status.BUS_ERROR))
@@ -54,7 +54,7 @@ def _traps(asm: Assembler, shared: Shared) -> None:
         asm.move(shared.code, status)
         asm.jump(memory if status in (Status.BUS_ERROR, Status.NO_ANSWER) else shared.stop)
     asm.place(memory)
-    # A unit whose RUN is still to be found reads commands, which no RUN is to blame for.
+    # A unit without a RUN is reading commands; no RUN is to blame.
     asm.load_private(state, shared.unit, Place.STATE - Place.CURSOR)
     with asm.when(Op.BEQ, state, _SEEKING):
         asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
@@ -70,11 +70,11 @@ def _traps(asm: Assembler, shared: Shared) -> None:
 
 
 def _start(asm: Assembler, shared: Shared) -> None:
-    """Clear what tells of an error; wait for a start; clear registers and tokens."""
+    """Clear the error registers; wait for a start; clear registers and tokens."""
     asm.place(shared.start)
     for name in ("error_code", "error_unit", "error_index"):
         asm.out(WORD_OF[name], 0)
-    # Memory may owe an answer still.
+    # Memory may still owe an answer.
     asm.move(shared.unit, Place.CURSOR + Unit.CONTROL)
     asm.halt(Halt.READY)
     at = asm.reg("cursor")
@@ -99,7 +99,7 @@ def _start(asm: Assembler, shared: Shared) -> None:
 
 
 class _Scheduler:
-    """Units in turn: find the next RUN, take tokens, let the unit work, give tokens."""
+    """Visit the units in turn: find the next RUN, take tokens, let the unit work, post tokens."""
 
     def __init__(self, asm: Assembler, shared: Shared) -> None:
         self.asm, self.shared = asm, shared
@@ -184,7 +184,7 @@ class _Scheduler:
         self.asm.store_private(self.shared.unit, state, Place.STATE - Place.CURSOR)
 
     def _seek(self, found: Label) -> None:
-        """Write values into the unit's registers until a RUN, or to the end."""
+        """Write values into the unit's registers until a RUN, or until END."""
         asm, shared, cursor, end = self.asm, self.shared, self.cursor, self.end
         header, unit, count, size, first, place, limit = (asm.local(name) for name in (
             "header", "unit", "count", "size", "first", "place", "limit"))

@@ -1,4 +1,4 @@
-"""What a pass does between its operands and its result: ALU, shifts and product, as isa/uop.py says."""
+"""The arithmetic of one element in a micro-operation: ALU, shifts and product, as isa/uop.py defines them."""
 
 from collections.abc import Mapping
 
@@ -10,9 +10,9 @@ __all__ = ["LEAST", "MOST", "Arithmetic"]
 
 #: The bounds of an int32, as words.
 MOST, LEAST = 0x7FFFFFFF, 0x80000000
-#: Words of a parameter block in front of multipliers and shifts.
+#: Words of a parameter block before multipliers and shifts.
 _MULTIPLIERS, _SHIFTS = 4, 8
-#: Low bits of a parameter that are its shift; the least value is none.
+#: Low bits of a parameter that are its shift; the least value means no shift.
 _SHIFT_BITS = 6
 
 
@@ -22,8 +22,8 @@ class Arithmetic:
     Parameters
     ----------
     u : fields of the micro-operation
-    param, channel : word address of the parameter block, and the element's place in it
-    a, b : operands; x : result; t, amount : changed
+    param, channel : word address of the parameter block, and the element's index in it
+    a, b : operands; x : result; t, amount : temporaries
     """
 
     def __init__(self, asm: Assembler, u: Mapping[str, Reg], param: Reg, channel: Reg, *, a: Reg, b: Reg, x: Reg,
@@ -32,7 +32,7 @@ class Arithmetic:
         self.a, self.b, self.x, self.t, self.amount = a, b, x, t, amount
 
     def alu(self) -> None:
-        """Set x to what the micro-operation makes of a and b."""
+        """Set x to the ALU's result for a and b."""
         asm, a, b, x, t = self.asm, self.a, self.b, self.x, self.t
         done = asm.label()
         labels = {alu: asm.label(alu.name) for alu in Alu}
@@ -72,9 +72,9 @@ class Arithmetic:
         asm.place(done)
 
     def multiply_and_shift(self) -> None:
-        """Shift x left, multiply it, or shift it right, by what the micro-operation says."""
+        """Shift x left, multiply it, or shift it right, as the micro-operation says."""
         asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
-        # The shift; what is negative goes to the right.
+        # The shift; a negative one is to the right.
         found = asm.label()
         labels = {source: asm.label(source.name) for source in ShiftSource}
         asm.select(u["shift_source"], list(labels.values()))
@@ -128,7 +128,7 @@ class Arithmetic:
         asm.branch(Op.BNE, u["truncate"], 0, done)
         asm.extract(t, t, 30, 1)
         asm.add(x, x, t)
-        # -2^31 comes only of 2^31, the square of -2^31.
+        # Only 2^31, the square of -2^31, becomes -2^31.
         with asm.when(Op.BEQ, x, LEAST):
             asm.move(x, MOST)
         asm.place(done)
@@ -142,13 +142,13 @@ class Arithmetic:
         asm.move(t, x)
         asm.op(Op.SRA, x, t, by)
         asm.branch(Op.BEQ, u["rounding"], Rounding.FLOOR, done)
-        # The highest bit shifted out is a half.
+        # The highest bit shifted out is the half.
         asm.sub(half, by, 1)
         asm.op(Op.SRA, half, t, half)
         asm.op(Op.AND, half, half, 1)
         asm.add(x, x, half)
         asm.branch(Op.BEQ, u["rounding"], Rounding.HALF_UP, done)
-        # A negative number goes down when exactly a half was shifted out.
+        # A negative tie rounds down.
         asm.branch(Op.BGE, t, 0, done)
         asm.op(Op.SLL, t, t, amount)
         with asm.when(Op.BEQ, t, LEAST):

@@ -1,4 +1,4 @@
-"""Array operations: a tile a visit, all steps of one slot after the other."""
+"""Array operations: one tile per visit, all steps of one slot after the other."""
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Sink
@@ -87,7 +87,7 @@ class _Array:
         asm.add(self.block, self.block, f["in_block_step"])
 
     def _visit(self) -> None:
-        """Do one tile."""
+        """Compute one tile."""
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         free = asm.label()
         asm.branch(Op.BNE, shared.open_buffer, 0, free)

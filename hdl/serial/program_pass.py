@@ -1,4 +1,4 @@
-"""One pass of a micro-operation over the elements of a chunk: the arithmetic of isa/uop.py."""
+"""One pass of a micro-operation over the elements of a chunk, with the arithmetic of isa/uop.py."""
 
 from collections.abc import Mapping
 
@@ -17,12 +17,12 @@ from tq_hw.isa.uop import UOP, Destination, Reduce, Source
 __all__ = ["Pass", "next_slot"]
 
 _STREAMS = ("a", "b", "out")
-#: Sizes and bytes by the code of an element type.
+#: Size in bytes and sign, by the code of an element type.
 _TYPES = ((Size.BYTE, 1), (Size.HALF, 2), (Size.WORD, 4), (Size.UNSIGNED_BYTE, 1))
 
 
 def next_slot(shared: Shared, f: Mapping[str, Reg], place: Mapping[str, Reg]) -> None:
-    """Let the places of all streams go on by a slot."""
+    """Advance the addresses of all streams by a slot."""
     asm = shared.asm
     same_row, there = asm.label(), asm.label()
     asm.sub(place["left"], place["left"], 1)
@@ -62,7 +62,7 @@ class Pass:
         self.t, self.amount, self.reduced = asm.local("t"), asm.local("amount"), asm.local("reduced")
 
     def write(self) -> None:
-        """Decode the micro-operation, then element after element."""
+        """Decode the micro-operation, then process element after element."""
         asm, u = self.asm, self.u
         self._decode()
         arithmetic = Arithmetic(asm, u, self.block["param"], self.channel, a=self.a, b=self.b, x=self.x, t=self.t,
@@ -128,7 +128,7 @@ class Pass:
         self._decode_limits()
 
     def _require_legal(self) -> None:
-        """Refuse a micro-operation that breaks a rule; how far registers reach is looked at where they are found."""
+        """Refuse a micro-operation that breaks a rule; the extent of registers is checked where they are decoded."""
         tests = [test for _, test in bound(UOP_RULES, self.shared.config) if "chunk_registers" not in names(test)]
         fields = self.u | {name: self.f[name] for name in ("use_acc", "use_params")}
         require_all(self.asm, tests, fields, self.shared.error(Status.BAD_OPERATION))
@@ -153,7 +153,7 @@ class Pass:
             asm.add(at, at, Place.VECTOR_REGISTERS)
 
     def _decode_operand(self, name: str) -> None:
-        """Set `step`, and make one number of source and type: sources 0 to 2, then streams by type."""
+        """Set `step`, and combine source and type to one number: sources 0 to 2, then streams by type."""
         asm, u, f = self.asm, self.u, self.f
         source, step = u[f"{name}_source"], self.step[name]
         asm.move(step, 1)
@@ -178,7 +178,7 @@ class Pass:
         asm.move(self.low, u["act_min"])
         asm.move(self.high, u["act_max"])
         asm.place(good)
-        # A reduction begins with what changes nothing.
+        # A reduction starts with its neutral element.
         done = asm.label()
         labels = {reduce: asm.label() for reduce in Reduce}
         asm.branch(Op.BNE, u["destination"], Destination.REDUCE, done)

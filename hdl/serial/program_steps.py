@@ -49,7 +49,7 @@ class Steps:
             with asm.times(cols):
                 outside, after = asm.label(), asm.label()
                 asm.move(blocks, f["kernel_blocks"])
-                # What is negative is a large unsigned number.
+                # A negative number is a large unsigned one.
                 asm.branch(Op.BGEU, row, f["in_rows"], outside)
                 asm.branch(Op.BGEU, col, f["in_cols"], outside)
                 asm.move(word, col_word)
@@ -115,7 +115,7 @@ class Steps:
             asm.add(row_word, row_word, f["kernel_row_step"])
 
     def folded(self) -> None:
-        """Write the steps of FOLDED: each puts together the bytes that its table entries name."""
+        """Write the steps of FOLDED: each assembles the bytes that its table entries select."""
         asm, f, weight, x = self.asm, self.f, self.weight, self.x
         entry, steps, covered, mask, banks = (asm.local(name) for name in (
             "entry", "steps", "covered", "mask", "banks"))

@@ -1,6 +1,6 @@
-"""Tokens in the microprogram: what a unit waits for before an operation, and what it gives after it.
+"""Tokens in the microprogram: taken before an operation, posted after it.
 
-A unit has a word of four bytes, the tokens that each of the four units has given it.
+A unit has one word of four bytes: the tokens that each of the four units has posted to it.
 """
 
 from tq_hw.hdl.control.tokens import WORKERS
@@ -28,7 +28,7 @@ class Tokens:
         self.base, self.shift = asm.local("base"), asm.local("shift")
 
     def _own_shift(self) -> None:
-        """Set `shift` to the unit's place among the four bytes of a token word."""
+        """Set `shift` to the unit's byte in a token word."""
         asm, shared = self.asm, self.shared
         asm.sub(self.shift, shared.number, Unit.LOAD)
         asm.op(Op.SLL, self.shift, self.shift, 3)
@@ -41,7 +41,7 @@ class Tokens:
         asm.load_private(self.base, shared.unit, Place.BASE - Place.CURSOR)
         asm.load_private(wait, self.base, 0)
         asm.load_private(post, self.base, 1)
-        # Its own tokens are no reason to wait: they do not exist.
+        # Tokens of a unit to itself do not exist, so it does not wait for them.
         self._own_shift()
         own = asm.local("own")
         asm.op(Op.OR, post, post, wait)
@@ -62,7 +62,7 @@ class Tokens:
         asm.out(Sink.BEGAN, shared.number)
 
     def count_run(self) -> None:
-        """Count a RUN of the unit: it has begun, or it is to blame for an error."""
+        """Count a RUN of the unit: it has begun, or it has caused an error."""
         asm, unit, runs = self.asm, self.shared.unit, self.asm.local("runs")
         asm.load_private(runs, unit, Place.RUNS - Place.CURSOR)
         asm.add(runs, runs, 1)

@@ -1,4 +1,4 @@
-"""Vector operations: a tile a visit, or all tiles one by one; the passes of a chunk, element after element."""
+"""Vector operations: one tile per visit, or all tiles one by one; the passes of a chunk, element after element."""
 
 from tq_hw.hdl.serial.assembler import Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Place
@@ -88,7 +88,7 @@ class _Vector:
             asm.add(self.block[stream], self.block[stream], f[f"{stream}_block_step"])
 
     def _visit(self) -> None:
-        """Do one tile; the next one is another visit, so that the array can fill buffers meanwhile."""
+        """Compute one tile. The next one is another visit, so that the array can fill buffers in between."""
         asm, f, shared, here, tile = self.asm, self.f, self.shared, self.here, self.tile
         ready = asm.label()
         asm.branch(Op.BEQ, f["use_acc"], 0, ready)

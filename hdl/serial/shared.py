@@ -1,4 +1,4 @@
-"""What the parts of the microprogram share."""
+"""Registers, labels and helpers that the parts of the microprogram share."""
 
 from collections.abc import Mapping
 
@@ -50,7 +50,7 @@ class Shared:
         self.asm.branch(Op(op ^ 1), a, b, self.errors[Status.BAD_OPERATION])
 
     def require_legal(self, unit: Unit, fields: Mapping[str, Reg]) -> None:
-        """End the run with BAD_OPERATION unless the operation keeps to the rules; the scheduler looks at tokens."""
+        """End the run with BAD_OPERATION unless the operation keeps to the rules; the scheduler checks tokens."""
         tests = [test for rule, test in bound(RULES[unit], self.config)
                  if not rule.running and not any(name.startswith(("wait_", "post_")) for name in names(test))]
         require_all(self.asm, tests, fields, self.errors[Status.BAD_OPERATION])

@@ -1,4 +1,4 @@
-"""Four sums of products of bytes: the serial machine's array."""
+"""Four sums of products of bytes: the array of the serial machine."""
 
 from typing import Any
 
@@ -18,8 +18,8 @@ class Sums(wiring.Component):
     Members
     -------
     inputs, weights : In(32)
-    row : In(2), the byte of `inputs` that meets every column
-    lanes : In(1), byte c meets column c instead
+    row : In(2), the byte of `inputs` that is multiplied with every column
+    lanes : In(1), multiply byte c with column c instead
     en, clear : In(1)
     which : In(2); sum : Out(32), one of the four
     """
