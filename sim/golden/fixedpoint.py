@@ -31,7 +31,7 @@ RECIPROCAL_START, RECIPROCAL_SLOPE = 1515870810, -1010580540
 
 
 def high_mul(a: IntLike, b: IntLike, bits: int = 32) -> IntArray:
-    """SaturatingRoundingDoublingHighMul for `bits`-bit operands; halves round up."""
+    """SaturatingRoundingDoublingHighMul for `bits`-bit operands; ties round up."""
     if bits == 32:
         return saturating_rounding_doubling_high_mul(a, b)
     product = np.asarray(a, np.int64) * np.asarray(b, np.int64)

@@ -61,7 +61,7 @@ def floor_mod(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 @kernel("POW")
 def power(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Power of int32 with an exponent of 0 or more.
+    """Power of int32 with an exponent >= 0.
 
     Raises InputError if it is outside int32, where the kernel's conversion from double is undefined.
     """

@@ -1,4 +1,4 @@
-"""Logarithm, power, sine and cosine of C's float library, which computes them in double: glibc 2.28 and later.
+"""Logarithm, power, sine and cosine of C's float math library in double arithmetic: glibc 2.28 and later.
 
 Sources: `e_logf.c`, `e_powf.c`, `s_sinf.c`, `s_cosf.c` and `sincosf.h`: tables of 16 entries, and polynomials.
 

@@ -17,7 +17,7 @@ Transform = Callable[[Float32], Float32]
 
 def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float, output_zero_point: int,
              transform: Transform) -> IntArray:
-    """Results of int8 codes before the clamp; every step up to the rounding is in float32.
+    """Results for the int8 codes before the clamp; every step up to the rounding is in float32.
 
     Raises `UnsupportedError` if a result is NaN, or 2^31 output scales or more in magnitude: the kernels convert it to
     int32, which C leaves undefined.

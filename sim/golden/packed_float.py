@@ -35,7 +35,7 @@ MOST_LOG = 2.0**23
 def packed(values: Float32) -> IntArray:
     """Return the packed numbers, int32, of float32 numbers of magnitude less than `LIMIT`."""
     fraction, power = np.frexp(values.astype(np.float64))
-    # A negative power of two has the fraction -2^24.
+    # A negative power of two has the significand -2^24.
     is_power = fraction == -0.5
     whole = np.ldexp(np.where(is_power, -1.0, fraction), FRACTION_BITS).astype(np.int64)
     exponent = power - is_power - FRACTION_BITS - EXPONENT

@@ -17,7 +17,7 @@ __all__ = ["SAME_ORDER", "is_plain", "least_number"]
 SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
 _POSITIVE = ("SQUARE", "SQUARED_DIFFERENCE", "ABS", "RELU", "RELU6", "RELU_0_TO_1", "LOGISTIC", "SOFTMAX", "EXP",
              "SQRT", "RSQRT")
-#: Operators whose results are not negative if none of their inputs is.
+#: Operators without negative results if none of their inputs is negative.
 _KEEP = ("QUANTIZE", "SUM", "MEAN", "ADD", "MUL", "AVERAGE_POOL_2D")
 _OF_TWO = ("ADD", "MUL", "BATCH_MATMUL")
 _SAME = ("DEQUANTIZE", *SAME_ORDER, "TRANSPOSE", "SLICE", "STRIDED_SLICE", "MAX_POOL_2D", "REDUCE_MAX", "REDUCE_MIN")
@@ -66,7 +66,7 @@ class _Least:
             return 0.0
         if maker.op == "MAXIMUM":
             return self._largest(maker, depth)
-        # Sums of products of int16 have 64 bits.
+        # Sums of int16 products have 64 bits.
         if maker.op in _KEEP or (maker.op == "BATCH_MATMUL" and tensor.dtype == "int16"):
             parts = [self.of(each, depth + 1) for each in maker.inputs[:2 if maker.op in _OF_TWO else 1]]
             if min(parts) >= 0:
