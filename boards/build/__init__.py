@@ -1,1 +1,1 @@
-"""From a board to an image: top module, DRAM core, synthesis, place and route, figures."""
+"""Builds a board's bitstream: top module, DRAM core, synthesis, place and route, figures."""

@@ -1,4 +1,4 @@
-"""From a board's record to a bitstream and a report."""
+"""Builds a bitstream and a report from a board's record."""
 
 import json
 import os

@@ -32,7 +32,7 @@ from tq_hw.boards.build.lut_functions import (
 __all__ = ["pack_carry_inputs"]
 
 _LUT2_BITS = 0xF
-#: Cell and number of a half, 0 or 1.
+#: A carry cell and the number of its half, 0 or 1.
 _Place = tuple[str, int]
 
 

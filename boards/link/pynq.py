@@ -1,4 +1,4 @@
-"""Registers and memory through PYNQ, where it is installed."""
+"""Registers and memory through PYNQ, if it is installed."""
 
 import time
 from typing import Any
