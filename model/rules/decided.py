@@ -1,7 +1,7 @@
-"""What a model decides before it runs: WHILE and IF whose conditions follow from constants, variables that stay.
+"""Resolves what a model decides before it runs: WHILE and IF with known conditions, and constant variables.
 
-A loop becomes as many copies of its body as it has iterations, a choice the operators of its branch. A variable that
-CALL_ONCE sets and nothing else writes is a constant.
+A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. A variable that only
+CALL_ONCE sets is a constant.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from tq_hw.model.rules.variables import variable_names
 
 __all__ = ["decided"]
 
-#: Longer loops, and more operators in all, stay what they are: a small file may not grow without bound.
+#: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _CHOICES = ("IF", "WHILE")
 #: Types of codes, which mean a number by scale and zero point.
@@ -25,9 +25,9 @@ _CODES = ("int8", "uint8", "int16")
 
 
 def decided(model: Model) -> Model:
-    """Return the model with copies of loop bodies and branches, and constants for variables that stay.
+    """Return the model with copies of loop bodies and branches, and constants for variables that never change.
 
-    What is not known before the run stays as it is. Operators that come of a loop or a choice have its index.
+    What is unknown before the run stays as it is. Operators from a loop or a choice get its index.
     """
     constants = _constant_variables(model)
     if constants:
@@ -137,7 +137,7 @@ class _Unrolled:
         return None
 
     def _callee(self, op: Operator, option: str) -> Subgraph | None:
-        """Return a subgraph that keeps nothing from one iteration to the next."""
+        """Return a subgraph that keeps no state from one iteration to the next."""
         number = op.options.get(option)
         if not isinstance(number, int) or not 0 < number < len(self.model.subgraphs):
             return None

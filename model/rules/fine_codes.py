@@ -1,8 +1,8 @@
-"""Comparisons of codes so fine that all of them are equal, whatever they are.
+"""Comparisons at scales so small that EQUAL cannot tell any two codes apart.
 
-TensorFlow asks whether a number is finite by its difference to itself, as `tf.reduce_logsumexp` does of its maximum.
-That difference has the least scale that the converter gives, for which no engine has a defined result (`options.py`).
-But EQUAL compares in steps of 1 / 256, beyond which all codes of such a scale lie: what they are does not matter.
+TensorFlow tests whether a number is finite by its difference from itself; `tf.reduce_logsumexp` does so with its
+maximum. That difference has the converter's least scale, for which no engine has a defined result (`options.py`). But
+EQUAL compares in steps of 1 / 256, and all codes of such a scale lie within one step. So their values do not matter.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One operator seen together with its tensors: what shape inference and rules work on."""
+"""An operator with its tensors, as shape inference and rules see it."""
 
 import math
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Rules about options, multipliers and states; see `constraints.py` for how a rule reads and who keeps it."""
+"""Rules about options, multipliers and states; `table.py` says how a rule reads and which operators keep it."""
 
 import math
 

@@ -1,8 +1,8 @@
 """Shapes from the inputs: a model with open dimensions becomes one whose every shape is known.
 
-Exporters leave the batch open: `shape_signature` holds -1 and the stored shape 1, at tensors inside the model too,
-where it is only a hint. The sizes of the inputs, stored or asked for, are carried through every operator as LiteRT's
-`AllocateTensors` does, and operators that compute with shapes become constants.
+Exporters leave the batch open: `shape_signature` has -1, and the stored shape has 1. At tensors inside the model that
+is only a hint. The sizes of the inputs, stored or requested, are propagated through every operator as by LiteRT's
+`AllocateTensors`, and operators that compute with shapes become constants.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Rules about types, scales and zero points; see `constraints.py` for how a rule reads and who keeps it."""
+"""Rules about types, scales and zero points; `table.py` says how a rule reads and which operators keep it."""
 
 from collections.abc import Sequence
 

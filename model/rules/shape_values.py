@@ -1,4 +1,4 @@
-"""Integers computed from shapes: what SHAPE and the operators after it give before the model runs.
+"""Integers computed from shapes: the results of SHAPE and the operators after it, known before the model runs.
 
 Converters write the arithmetic of open dimensions into the graph: SHAPE, STRIDED_SLICE, GATHER, REDUCE_PROD, PACK,
 CONCATENATION, and RESHAPE or FILL at its end. `shape_values` evaluates such an operator when its inputs are known. Only

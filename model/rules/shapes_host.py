@@ -1,4 +1,4 @@
-"""Output shapes of operators that only hosts run: spectra, segments, boxes; open batches are known behind them, too."""
+"""Output shapes of operators that only the host runs: spectra, segments, boxes; also for operators after them."""
 
 from collections.abc import Callable
 

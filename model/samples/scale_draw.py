@@ -1,4 +1,4 @@
-"""What `samples_scales.py` draws a model's numbers with."""
+"""Random scales, zero points and shapes for the models of `scales.py`."""
 
 from dataclasses import dataclass
 from typing import Any

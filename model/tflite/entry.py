@@ -1,4 +1,4 @@
-"""Which subgraph an inference runs: the first one, or that of a signature; the others stay as far as it calls them."""
+"""Selects the subgraph of an inference, the first or a signature's, and keeps only the subgraphs that it calls."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

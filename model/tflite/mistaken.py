@@ -1,4 +1,4 @@
-"""What is given in place of a `.tflite` file: other formats, folders, addresses, names that are nearly right."""
+"""Recognizes what was given in place of a `.tflite` file: other formats, folders, URLs, misspelt names."""
 
 import re
 from difflib import get_close_matches

@@ -1,7 +1,7 @@
-"""Weights in the form that all later stages know: int8, dense, without an operator in front.
+"""Converts weights to the form of all later stages: int8, dense, without an operator before them.
 
-Packed int4 weights take the values that they have; DENSIFY of a constant, which the reader has made dense already, is
-that constant.
+Packed int4 weights become int8 with the same values. DENSIFY of a constant becomes that constant, which the reader has
+made dense already.
 """
 
 from dataclasses import replace

@@ -1,10 +1,9 @@
-"""Scales of 0, or too small for a normal float32, of tensors and channels of weights that hold nothing but zeros.
+"""Scales of 0, or too small for a normal float32, of tensors and weight channels that are all zeros.
 
-TFLite's converter gives them in 16x8 models to the first state of an RNN, to what a FILL makes of it, and to the
+In 16x8 models TFLite's converter gives them to the first state of an RNN, to the result of a FILL from it, and to the
 products with it, which QUANTIZE may rescale. Every integer there is the zero point, whatever the scale, and so is each
-product with one. Such a tensor gets the least normal scale: kernels that take the larger of two scales take the other
-one, as before. Filters of a pruned network that are all zeros have a scale of 0 there, too, where nothing is added to
-their sums.
+product with one. Such a tensor gets the least normal scale. Kernels that take the larger of two scales still take the
+other one. All-zero filters of a pruned network also have a scale of 0 there, if nothing is added to their sums.
 """
 
 from dataclasses import replace
