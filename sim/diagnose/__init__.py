@@ -1,1 +1,1 @@
-"""Where two engines differ first, and what ran when."""
+"""Finds the first difference between two engines, and shows when each unit worked."""

@@ -28,7 +28,7 @@ class Race(Exception):
 class RaceChecker:
     """The units' clocks, and the last access of each unit to each place.
 
-    Places are scratchpad words and single bytes of the regions (keys "scratchpad", 0, 1, 2, 3).
+    Addresses are scratchpad words and single bytes of the regions (keys "scratchpad", 0, 1, 2, 3).
     """
 
     def __init__(self, sizes: dict[object, int]) -> None:
