@@ -1,4 +1,4 @@
-"""What runs the accelerated parts of an `Interpreter`, one inference after the other: executor, RTL, or a board."""
+"""The backends of an `Interpreter` for accelerated parts, one inference after the other: executor, RTL, or a board."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -21,7 +21,7 @@ class Accelerator(Protocol):
     """Runs programs, and keeps the state of each from one inference to the next."""
 
     def open(self, programs: Sequence[Program]) -> None:
-        """Take the programs that are run from now on; `OptionError` where they cannot run together."""
+        """Set the programs that are run from now on; `OptionError` if they cannot be used together."""
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
         """Run one inference of a program, from the state that the one before left."""
@@ -82,7 +82,7 @@ class RtlAccelerator:
 
 
 class BoardAccelerator:
-    """A board at the end of a link, which holds as many programs as its memory does."""
+    """A board at the end of a link, which stores as many programs as fit into its memory."""
 
     def __init__(self, device: Device) -> None:
         self._device = device

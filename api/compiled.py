@@ -1,4 +1,4 @@
-"""A compiled network: save it, simulate it, verify it, look at it."""
+"""A compiled network: save it, simulate it, verify it, inspect it."""
 
 import os
 from collections.abc import Mapping
@@ -38,8 +38,8 @@ class CompiledNetwork:
     -------
     path, model, shapes : of the network
     compiled : program, report and timeline, see `tq_hw.compiler.compile`
-    memory : that the schedule was searched for, and that is simulated
-    patterns : of your own
+    memory : for which the schedule was searched, and which is simulated
+    patterns : the user's own
     """
 
     path: Path

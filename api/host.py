@@ -1,4 +1,4 @@
-"""An accelerator in hardware from Python, wherever it is: behind a UART, or in this processor's address space.
+"""An accelerator in hardware, from Python: behind a UART, or in this processor's address space.
 
     from tq_hw.host import open_uio
     with open_uio("/dev/uio0", "/dev/udmabuf0") as session:
@@ -29,15 +29,15 @@ from tq_hw.tensors import Array, named_arrays
 
 __all__ = ["Session", "open_pynq", "open_uart", "open_uio"]
 
-#: What times are worked out with where nobody says the accelerator's clock; cycles do not depend on it.
+#: The clock assumed for times if none is given; cycles do not depend on it.
 DEFAULT_CLOCK_HZ = 100_000_000
 
 
 class Closing(Protocol):
-    """What a session gives back when it ends."""
+    """A resource that a session releases at its end."""
 
     def close(self) -> None:
-        """Give it back."""
+        """Release it."""
 
 
 class Session(AbstractContextManager["Session"]):
@@ -51,7 +51,7 @@ class Session(AbstractContextManager["Session"]):
 
     Attributes
     ----------
-    device : what does the work, on stored bytes
+    device : runs the model, on stored bytes
     last : the last inference with its counters, None before the first
     """
 
@@ -110,7 +110,7 @@ class Session(AbstractContextManager["Session"]):
         return self.last.cycles
 
     def close(self) -> None:
-        """Give the port, or the registers and the memory, back."""
+        """Release the port, or the registers and the memory."""
         self._port.close()
 
     def __exit__(self, *_: object) -> None:

@@ -1,4 +1,4 @@
-"""`Interpreter`: the methods of LiteRT's, so that a script changes one import.
+"""`Interpreter`: the methods of LiteRT's, so that a script needs to change only one import.
 
     from tq_hw import Interpreter       # was: from ai_edge_litert.interpreter import Interpreter
     interpreter = Interpreter("model.tflite")
@@ -7,8 +7,8 @@
     interpreter.invoke()
     scores = interpreter.get_tensor(interpreter.get_output_details()[0]["index"])
 
-What the accelerator takes of the model runs on `device`, the rest in LiteRT. Every number equals that of LiteRT's
-reference kernels. Misuse raises ValueError or RuntimeError, as LiteRT does.
+The accelerated part of the model runs on `device`, the rest in LiteRT. Every number equals that of LiteRT's reference
+kernels. Misuse raises ValueError or RuntimeError, as LiteRT does.
 """
 
 import os
@@ -31,7 +31,7 @@ from tq_hw.sim.engines import Array
 
 __all__ = ["BadModelError", "Interpreter"]
 
-#: LiteRT's arguments that change no number and nothing that can be seen here.
+#: Arguments of LiteRT that change no number and have no visible effect here.
 _WITHOUT_EFFECT = frozenset({
     "experimental_op_resolver_type", "experimental_disable_delegate_clustering",
     "experimental_default_delegate_latest_features", "experimental_compress_quantization_zero_points",
@@ -211,7 +211,7 @@ class Interpreter:
 
 
 def _check_arguments(delegates: Sequence[object] | None, threads: object, experimental: Mapping[str, object]) -> None:
-    """Raise for what cannot be had, TypeError for an argument that LiteRT's interpreter does not have either."""
+    """Raise for what is not supported; TypeError for an argument that LiteRT's interpreter does not have either."""
     if delegates:
         raise ValueError("experimental_delegates are LiteRT's alone: device says what runs the model")
     if threads is not None and not isinstance(threads, int):

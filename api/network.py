@@ -1,4 +1,4 @@
-"""`load`: a model file, and what can be asked of it before it is compiled."""
+"""`load`: a model file, and its properties before compilation."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ FilePath = str | os.PathLike[str]
 
 @dataclass(frozen=True, repr=False)
 class Network:
-    """A model that was read and found sound.
+    """A model that was read and checked.
 
     Members
     -------

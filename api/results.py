@@ -1,4 +1,4 @@
-"""What a simulation gives."""
+"""The result of a simulation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Result:
     -------
     outputs : one array per output; with an axis of sets in front where the inputs had one
     engine : "rtl", "executor" or "golden"
-    cycles : from start to the last write response, from a cold start; None where the engine knows no time
+    cycles : from start to the last write response, from a cold start; None if the engine does not model time
     layers : a record per operator, as of a compiled network, with the measured cycles
     exact : whether every integer equals the golden model's; None for the golden model itself
     """

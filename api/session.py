@@ -1,4 +1,4 @@
-"""One subgraph of a model behind `Interpreter`: its parts, its tensors, and what they hold."""
+"""One subgraph of a model, as `Interpreter` runs it: its parts, its tensors, and their contents."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Results by key in a SQLite file, so that a run that was killed goes on."""
+"""Results by key in a SQLite file, so that a killed run can be continued."""
 
 import json
 import sqlite3

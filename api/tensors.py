@@ -1,4 +1,4 @@
-"""What goes into a network and comes out of it: a record per input and output."""
+"""Inputs and outputs of a network: a record of each."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,8 +1,8 @@
-"""Many tasks on this computer's processes or on a Dask cluster, with results that may be kept in a SQLite file.
+"""Many tasks on this computer's processes or on a Dask cluster, with results that may be stored in a SQLite file.
 
 A task is a function that workers can import, bytes that many tasks share (a model), and JSON arguments; its result is
-JSON. Its key says all that the result depends on, the sources of tq-hw too: a run that was killed goes on, and two runs
-may use one store at once.
+JSON. Its key covers everything that the result depends on, including the sources of tq-hw. So a killed run can be
+continued, and two runs may use one store at once.
 """
 
 import hashlib

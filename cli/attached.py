@@ -1,4 +1,4 @@
-"""The accelerator in hardware that a command works on: at the end of a cable, or in this processor's address space."""
+"""The accelerator hardware that a command uses: at the end of a cable, or in this processor's address space."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _CLOCK_MHZ = 100.0
 
 @dataclass(frozen=True)
 class Place:
-    """Where the accelerator is, as the options say it.
+    """The location of the accelerator, from the options.
 
     Members
     -------
@@ -50,7 +50,7 @@ class Place:
     clock_hz: int = 0
 
     def open(self) -> tuple[Link | MappedLink, Callable[[], None]]:
-        """Return the way to it and what closes that again; DeviceError when it is not there."""
+        """Return the link to it, and what closes the link; DeviceError when there is none."""
         if self.buffer:
             mapped = open_uio(self.port, self.buffer, self.clock_hz)
             return mapped, mapped.close

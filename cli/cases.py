@@ -1,8 +1,8 @@
 """What `verify` checks: a model, or every model of a folder, each with the inputs and expectations stored next to it.
 
-A case is `<name>.tflite` and, if there are expectations, `<name>.npz` with arrays `input_j` and `expected_j`
-whose first axis is the input set; where a public engine's output is another one, `tflm_j` or `ref_j` (LiteRT's
-reference kernels) has it.
+A case is `<name>.tflite` and, if there are expectations, `<name>.npz` with arrays `input_j` and `expected_j` whose
+first axis is the input set. If the output of a public engine differs, it is in `tflm_j` or `ref_j` (LiteRT's reference
+kernels).
 """
 
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ __all__ = ["Case", "Stored", "find_cases", "read_stored"]
 
 Array = npt.NDArray[Any]
 _EXPECTED = "expected_"
-#: Arrays that go before those, by profile.
+#: Arrays that take precedence over those, by profile.
 _OWN = {"tflm": "tflm_", "litert": "ref_"}
 
 

@@ -1,4 +1,4 @@
-"""Models of which a part stays with the host, for several commands: open, write, hold against LiteRT."""
+"""Models of which a part runs on the host, for several commands: open, write, compare with LiteRT."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

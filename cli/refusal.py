@@ -1,4 +1,4 @@
-"""What is said in addition of a refused model: all operators that are not taken, and what `--partition` gives."""
+"""Additions to the message about a refused model: all unsupported operators, and what `--partition` achieves."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

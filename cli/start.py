@@ -1,4 +1,4 @@
-"""Entry point of the installed program: a package that is missing is one message, whichever it is."""
+"""Entry point of the installed program: reports any missing package with one message."""
 
 import sys
 

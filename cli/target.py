@@ -1,4 +1,4 @@
-"""What a model is compiled for and simulated with: a configuration, a memory, a clock; or a board, which has all."""
+"""The target of compilation and simulation: a configuration, a memory, a clock; or a board, which has all three."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

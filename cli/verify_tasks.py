@@ -1,4 +1,4 @@
-"""What `verify` is asked for, done case by case in this process, or as tasks of other ones and of a cluster."""
+"""The work of `verify`, case by case in this process, or as tasks of other processes or a cluster."""
 
 import io
 import zipfile

@@ -1,4 +1,4 @@
-"""`--waves`, `--array`, `--lanes`: what is written of a run of the RTL, and what stands for parts of it."""
+"""`--waves`, `--array`, `--lanes`: which waves of an RTL run are written, and which parts are replaced by models."""
 
 from collections.abc import Callable
 from functools import wraps

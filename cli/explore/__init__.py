@@ -1,1 +1,1 @@
-"""The search for a machine: spaces, tasks, the front of what is best, and the page that shows it."""
+"""The search for a machine: design spaces, tasks, the Pareto front, and the page that shows it."""

@@ -1,4 +1,4 @@
-"""What no machine can be faster than, so that a search may leave out machines and still be sure of what it says.
+"""Lower bounds of run time, with which a search may skip machines and still prove its result.
 
 The array does at most one multiply-accumulate per row, column and cycle; the bus brings every weight at least once,
 because an inference begins with nothing in the scratchpad.
@@ -16,7 +16,7 @@ __all__ = ["TAKEN", "Bounds", "weight_bytes"]
 
 #: Operators whose second input are weights.
 _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
-#: What a machine must not take more of than the preset, to beat it.
+#: A machine must not exceed the preset in these to beat it.
 TAKEN = ("luts", "multipliers", "block_rams")
 
 

@@ -1,4 +1,4 @@
-"""What is estimated of the finalists, known better: cycles by the RTL, cells by synthesis, the clock by routing."""
+"""Confirms the estimates of the finalists: cycles by the RTL, cells by synthesis, the clock by routing."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace

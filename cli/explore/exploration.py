@@ -1,4 +1,4 @@
-"""What a search found, and what of it is sure."""
+"""The result of a search, and what is proved of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Whether a model fits a board: the memory that it needs, how fast the board's machine is, and what larger ones are."""
+"""Whether a model fits a board: the memory that it needs, the speed of the board's machine, and of larger ones."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace

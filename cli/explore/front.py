@@ -1,4 +1,4 @@
-"""Machines with what is known of them, and which of them no other beats."""
+"""Machines with their figures, and the Pareto front: the machines that no other beats."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from tq_hw.isa.config import Config
 
 __all__ = ["OBJECTIVES", "Aim", "Point", "alike", "front_of", "in_time", "make_point", "times_as_fast"]
 
-#: What is to be small.
+#: Figures to be minimized.
 OBJECTIVES = ("milliseconds", "luts", "multipliers", "block_rams", "bytes")
 #: Ways of confirming that make an objective another figure than its estimate. Rules of multipliers and block RAMs are
 #: exact, but on a board the synthesis may find one more.

@@ -1,7 +1,7 @@
-"""What is still sure once some machines are known better than by estimates: figures of one kind alone are compared.
+"""What is proved once some machines are confirmed and others only estimated: only figures of one kind are compared.
 
-A machine that was not confirmed stands there with what bounds say of it: no time below its bound, and its multipliers
-and block RAMs, which are exact. Where that leaves open whether it beats a confirmed one, nothing is said.
+A machine that was not confirmed is represented by its bounds: its lower bound of time, and its multipliers and block
+RAMs, which are exact. If these leave open whether it beats a confirmed one, nothing is claimed.
 """
 
 from collections.abc import Mapping, Sequence

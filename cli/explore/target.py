@@ -1,4 +1,4 @@
-"""What machines are looked for: the values of each size, and the limits that they are held to."""
+"""The target of a search: the values of each size, and the limits that machines must keep."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""What is worked out, in any process: a model's estimate or cycles on a machine, and a board's cells with it."""
+"""The tasks that any process can do: a model's estimate or cycles on a machine, and a board's cells with it."""
 
 from collections.abc import Mapping
 from dataclasses import replace

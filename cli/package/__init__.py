@@ -1,1 +1,1 @@
-"""What `tq-hw generate` writes: a folder that needs nothing of ours."""
+"""The output of `tq-hw generate`: a folder that does not depend on tq-hw."""

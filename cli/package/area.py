@@ -1,4 +1,4 @@
-"""What a core takes of an FPGA and how fast it is: as far as it was measured, and said to be."""
+"""Area and clock of a core on FPGAs, each marked as measured, estimated or unknown."""
 
 from dataclasses import dataclass
 from typing import Any

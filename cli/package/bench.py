@@ -1,4 +1,4 @@
-"""The simulation: a cocotb test that stands alone, with a compiled model and what its outputs must be."""
+"""The simulation: a self-contained cocotb test, with a compiled model and its expected outputs."""
 
 from importlib.resources import files
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Options of `tq-hw generate`: of the command line, else of the table `generate` in the configuration's file."""
+"""Options of `tq-hw generate`: from the command line, else from the table `generate` in the configuration's file."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What there is to say about a generated core, once: every file of the folder is made of it."""
+"""The facts about a generated core, in one place: every file of the folder is made from them."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""The folder as a whole: made next to its place, and put there when it is complete."""
+"""The folder as a whole: made next to its destination, and moved there when it is complete."""
 
 import json
 import os

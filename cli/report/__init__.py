@@ -1,1 +1,1 @@
-"""The pages and tables that a person reads of a compiled or simulated model."""
+"""Pages and tables about a compiled or simulated model."""

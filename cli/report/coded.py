@@ -1,4 +1,4 @@
-"""What compressed weights save: bytes of constants that coded runs hold, and those that are read for them."""
+"""The savings of compressed weights: bytes of constants in coded runs, and bytes read for them."""
 
 from typing import Any
 

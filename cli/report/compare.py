@@ -1,4 +1,4 @@
-"""Two runs side by side: the report of another one, as `--json` wrote it, and this one."""
+"""Two runs side by side: this one, and the report of another, as `--json` wrote it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The reports of mixed models: rows of accelerated parts and of the host's operators, as they run."""
+"""The reports of mixed models: rows of accelerated parts and of the host's operators, in the order of execution."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""The plots of the report page: roofline, timeline, what lies in the memories. Needs the package Bokeh."""
+"""The plots of the report page: roofline, timeline, contents of the memories. Needs the package Bokeh."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path

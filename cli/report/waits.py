@@ -1,4 +1,4 @@
-"""What the hardware's counters say of one run, in words."""
+"""The hardware counters of a run, in words."""
 
 from collections.abc import Mapping
 

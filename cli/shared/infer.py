@@ -1,4 +1,4 @@
-"""The engines behind one face: golden model, executor and Verilated RTL."""
+"""A common interface to golden model, executor and Verilated RTL."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a package that is not there is called, and how to get it: without an import of any other package."""
+"""The names of missing packages and how to install them, without importing any other package."""
 
 import importlib.metadata
 import re

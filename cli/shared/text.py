@@ -1,4 +1,4 @@
-"""Text that leaves the program: file names that are no text in the user's locale, and what a terminal cannot show."""
+"""Text for output: file names that the user's locale cannot decode, characters that a terminal cannot show."""
 
 import codecs
 import os
