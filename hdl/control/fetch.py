@@ -140,7 +140,7 @@ class Fetch(wiring.Component):
         word = words.o.payload
         deal = Signal()
         header = data.View(HeaderLayout(), word.word)
-        # What is tested in every cycle is a register: whether values are left.
+        # Whether values are left is tested in every cycle, so it is a register.
         values = Signal(header.count.shape())
         target, goes_to = Signal(len(WORKERS)), Signal(len(WORKERS))
         to_values = Signal()

@@ -23,9 +23,9 @@ _WAITING_WORDS = 8
 class Realigner(wiring.Component):
     """Extract words from a window of beats.
 
-    The window is a ring of registers that beats enter in order, at most one per cycle. A word leaves as soon as the
-    beats that it needs have arrived, at most one per cycle; bytes outside its memory lanes are the fill value. It is at
-    the port two stages later. Before the window it waits in a register.
+    The window is a ring of registers that beats enter in order, at most one per cycle. A planned word waits in a
+    register until the beats that it needs have arrived, then leaves, at most one per cycle. Bytes outside its memory
+    lanes are the fill value. It is at the port two stages later.
 
     Members
     -------

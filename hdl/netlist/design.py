@@ -120,7 +120,7 @@ class _Writer:
 
 
 def _inner_name(module: Module, port: str) -> str:
-    """Return a name for a port out of what is behind it."""
+    """Return a name for a port, derived from the net that it is connected to inside."""
     for target, value in module.aliases:
         if only_wire(target) == port and isinstance(value[0], Part) and value[0].wire.startswith("\\"):
             return f"{legal(value[0].wire)}_out"

@@ -196,7 +196,7 @@ def _parse_cell(rest: str, lines: Iterator[str]) -> Cell:
 
 
 def _whole(text: str) -> Sig:
-    """Parse a value whose wires' widths are not looked up: -1 stands for all of a wire."""
+    """Parse a value without looking up the widths of its wires: width -1 means the whole wire."""
     found: list[Part | Bits] = []
     for token in _TOKEN.findall(text):
         if token in "{}":

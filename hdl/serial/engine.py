@@ -265,7 +265,7 @@ class _Instruction:
         #: MACW: the row, and the address of its weights; rows less one, as OUT has set them.
         self.row, self.pointer = Signal(2), Signal(16, name="pointer")
         self.rows = Signal(2)
-        #: What comes is from the port, not from the cells; the result is what came.
+        #: The data comes from the port, not from the cells; the result is that data.
         self.from_port = Signal()
         self.from_memory = Signal()
         #: The result goes to register d; b goes to the cells.

@@ -233,8 +233,8 @@ class _Position:
         self.n = Signal(ceil_log2(config.vector_words))
         #: Load table: the entry within its word, and within the table.
         self.entry, self.table_word = Signal(range(config.word_bytes // 4)), Signal(9, name="table_word")
-        # started: not the first step; silent: a `once` run that walks the slots after its beat; single: one that does
-        # not; walked: an earlier run of the chunk has walked it; long: the run is longer than a register.
+        # started: not the first step; silent: a `once` run walks the slots after its beat; single: a `once` run that
+        # need not; walked: an earlier run of the chunk has walked it; long: the run is longer than a register.
         self.started, self.silent, self.single, self.walked, self.long = (
             Signal(), Signal(), Signal(), Signal(), Signal())
 

@@ -29,14 +29,14 @@ class Issue(wiring.Component):
     """Start steps in order. Nothing stalls after this stage.
 
     The first step of a run waits at the input until everything that the run reads is available. A step that passes
-    goes to the requesting slot, where it stays until all of its words are granted, or queues behind another step
-    there. So whether the input moves does not depend on a grant, which is late in its cycle. Waits are counted in
-    cycles in which the requesting slot is free. A wait for words can therefore not make them too short, but they may
-    be one cycle too long.
+    goes into one of two entries. The front entry makes the requests, and its step stays until all of its words are
+    granted. So whether the input moves does not depend on a grant, which is late in its cycle. Waits are counted in
+    cycles in which the front entry is free. A wait for words can therefore not make them too short, but they may be
+    one cycle too long.
 
     Rules for the first step of a run, with `latency` from the start of a beat to its result in the register file:
     * a register written by the newest run that wrote any: beat n starts `latency` after the beat n that wrote it. If
-      one of the two runs is longer than a register, it also overlaps other registers: `latency` after the last beat.
+        one of the two runs is longer than a register, it may overlap other registers: `latency` after the last beat.
       Registers of earlier runs: `latency` after their last beat;
     * any run waits for the end of a reduction, and for the last word of an output beat of several words;
     * a stream waits for the outputs of earlier operations, and of earlier runs of its chunk;
@@ -88,7 +88,7 @@ class Issue(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """The input and two slots, the front one of which makes requests."""
+        """The input and two entries, the front one of which makes requests."""
         m = Module()
         new = self.i.payload
         wants: list[Any] = [Signal(_Wants, name=name) for name in ("asking", "queued", "come", "following")]
@@ -105,7 +105,7 @@ class Issue(wiring.Component):
         with m.If(passes):
             m.d.sync += buffer.eq(next_buffer)
 
-        # The two slots. The free one is written in every cycle; only steps that pass count.
+        # The two entries. The free one is written in every cycle; only steps that pass count.
         place = data.StructLayout({"step": StepLayout(self._config), "params": 2})
         m.submodules.places = places = Memory(shape=place, depth=2, init=[], attrs={"ram_style": "distributed"})
         write, read = places.write_port(), places.read_port(domain="comb")
@@ -133,7 +133,7 @@ class Issue(wiring.Component):
             m.d.comb += [port.en.eq(asking[f"{name}_read"]), port.wants.eq(asking[f"{name}_wants"]),
                          port.addr.eq(Cat(bank, address[len(bank):]))]
         m.d.comb += [self.acc.en.eq(asking.acc_read & self.acc.full), self.acc.word.eq(step.acc_word)]
-        # A grant clears its request. When the front slot becomes free, the requests of the next step are loaded.
+        # A grant clears its request. When the front entry becomes free, the requests of the next step are loaded.
         goes = {"a": granted(self.a), "b": granted(self.b), "acc": self.acc.full & self.acc.grant}
         for name, wanted in (("a", "a_read"), ("a", "a_wants"), ("b", "b_read"), ("b", "b_wants"), ("acc", "acc_read")):
             with m.If(free):
