@@ -1,4 +1,4 @@
-"""Recipes of moves in a row: orders of axes and shapes in turn, halves of shuffled channels."""
+"""Recipes of random graphs with chains of TRANSPOSE and RESHAPE, and with parts of shuffled channels."""
 
 from tq_hw.model.random.movement import reshape, shuffle, transpose
 from tq_hw.model.random.sketch import Sketch
@@ -7,7 +7,7 @@ __all__ = ["halves", "permuted"]
 
 
 def permuted(s: Sketch, x: int) -> list[int]:
-    """Two to six of TRANSPOSE and RESHAPE in a row; now and then an inner one of them, too."""
+    """Two to six of TRANSPOSE and RESHAPE in a chain; sometimes an inner result is read, too."""
     made = [x]
     for _ in range(s.between(2, 6)):
         recipe = transpose if len(s.shape(made[-1])) > 1 and s.chance(0.6) else reshape
@@ -16,7 +16,7 @@ def permuted(s: Sketch, x: int) -> list[int]:
 
 
 def halves(s: Sketch, x: int) -> list[int]:
-    """Parts of shuffled channels, of which some go into moves and others into operators."""
+    """Parts of shuffled channels, some of which are moved on and others read by operators."""
     y = shuffle(s, x)[0]
     count = s.pick(*(n for n in (1, 2, 3, 4) if s.shape(y)[3] % n == 0))
     parts = s.b.add_many("SPLIT", [s.indices(3), y], count)

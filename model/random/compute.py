@@ -1,4 +1,4 @@
-"""Recipes of random graphs that multiply and accumulate: convolutions, products of matrices, pools, chains of them."""
+"""Recipes of random graphs that multiply and accumulate: convolutions, matrix products, pooling, chains of them."""
 
 import math
 from typing import Any
@@ -37,7 +37,7 @@ def conv_to(s: Sketch, x: int, channels: int, out: dict[str, Any], kernel: int =
 
 
 def conv(s: Sketch, x: int) -> list[int]:
-    """Convolution, 1x1 as often as not, in groups now and then."""
+    """Convolution, 1x1 half of the time, sometimes in groups."""
     x = s.rank4(x)
     _, h, w, depth = s.shape(x)
     channels = s.channels()
@@ -53,7 +53,7 @@ def conv(s: Sketch, x: int) -> list[int]:
 
 
 def depthwise(s: Sketch, x: int) -> list[int]:
-    """Depthwise convolution, with several outputs a channel now and then."""
+    """Depthwise convolution, sometimes with several outputs per channel."""
     x = s.rank4(x)
     _, h, w, depth = s.shape(x)
     kernel, options = _window(s, (h, w), 7)
@@ -141,7 +141,7 @@ def batch_matmul(s: Sketch, x: int) -> list[int]:
 
 
 def pool(s: Sketch, x: int) -> list[int]:
-    """Pool of averages or maxima, over the whole image now and then."""
+    """Average or maximum pooling, sometimes over the whole image."""
     x = s.rank4(x)
     _, h, w, _ = s.shape(x)
     kernel, options = _window(s, (h, w), 4)
@@ -153,7 +153,7 @@ def pool(s: Sketch, x: int) -> list[int]:
 
 
 def dilated(s: Sketch, x: int) -> list[int]:
-    """Convolution of blocks between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND, as converters write a dilated one."""
+    """Convolution between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND, as converters write a dilated one."""
     x = s.rank4(x)
     _, h, w, depth = s.shape(x)
     rate, kernel = s.pick(2, 2, 3), s.pick(3, 3, 1, 2)
@@ -174,7 +174,7 @@ def dilated(s: Sketch, x: int) -> list[int]:
 
 
 def residual(s: Sketch, x: int) -> list[int]:
-    """Two convolutions and the sum of their result and what they read."""
+    """Two convolutions, and the sum of their result and their input."""
     x = s.rank4(x)
     depth = s.shape(x)[3]
     y = conv_to(s, x, s.channels(), s.out(s.b.tensors[x].scale), s.pick(1, 1, 3))
@@ -187,7 +187,7 @@ def residual(s: Sketch, x: int) -> list[int]:
 
 
 def squeeze_excite(s: Sketch, x: int) -> list[int]:
-    """Scale the channels of an image by what its averages give."""
+    """Scale the channels of an image by a function of their averages."""
     x = s.rank4(x)
     depth = s.shape(x)[3]
     mean = s.b.add("MEAN", [x, s.indices([1, 2])], keep_dims=True, **s.out(s.b.tensors[x].scale * 0.3))

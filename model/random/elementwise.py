@@ -1,4 +1,4 @@
-"""Recipes of random graphs for what works on elements and rows: tables, sums, reductions, comparisons, other types."""
+"""Recipes of random graphs for elements and rows: tables, sums, reductions, comparisons, other types."""
 
 from typing import Any
 
@@ -31,17 +31,17 @@ def unary(s: Sketch, x: int) -> list[int]:
 
 
 def quantize(s: Sketch, x: int) -> list[int]:
-    """The same values by other codes."""
+    """Requantize to another scale and zero point."""
     return [s.b.add("QUANTIZE", [x], **s.out(s.b.tensors[x].scale))]
 
 
 def floats(s: Sketch, x: int) -> list[int]:
-    """Float32 operators between a DEQUANTIZE and a QUANTIZE: of one number each, of a constant, of two results."""
+    """Float32 operators between a DEQUANTIZE and a QUANTIZE: of one number, with a constant, of two results."""
     scale, _ = s.quantization(x)
     first = s.b.add("DEQUANTIZE", [x])
     values = [first]
     for _ in range(s.pick(1, 1, 2, 3)):
-        # A square of more than the codes could leave what QUANTIZE takes.
+        # The square of a number beyond the codes' range could overflow QUANTIZE.
         op = s.pick("NEG", "ABS", "SQUARE" if len(values) == 1 else "SIN", "COS", "FLOOR", "SIGN", "LOGISTIC", "TANH",
                     "RELU", "HARD_SWISH", "ADD", "SUB", "MUL", "DIV", "MAXIMUM")
         inputs = [s.pick(*values)]
@@ -53,7 +53,7 @@ def floats(s: Sketch, x: int) -> list[int]:
 
 
 def float_sums(s: Sketch, x: int) -> list[int]:
-    """Float32 sums of two tensors or more, as residuals of PyTorch are; some are quantized on the way, or averaged."""
+    """Float32 sums of two or more tensors, as in PyTorch's residuals; some are quantized in between, or averaged."""
     current, scale, shape = s.b.add("DEQUANTIZE", [x]), s.quantization(x)[0], s.shape(x)
     made = []
     if s.chance(0.15):
@@ -88,7 +88,7 @@ def _float_mean(s: Sketch, x: int, scale: float) -> int:
 
 
 def _second(s: Sketch, x: int, same: dict[str, Any] | None = None) -> int:
-    """Return a second operand: one that is there, a constant or an input, of the same shape or one that broadcasts."""
+    """Return a second operand: an existing tensor, a constant or an input, of the same or a broadcastable shape."""
     shape = s.shape(x)
 
     def broadcasts(other: tuple[int, ...]) -> bool:
@@ -142,7 +142,7 @@ def reduce(s: Sketch, x: int) -> list[int]:
 
 
 def arg(s: Sketch, x: int) -> list[int]:
-    """Place of the largest or smallest value; gives int32 or int64."""
+    """Index of the largest or smallest value; gives int32 or int64."""
     if not s.shape(x):
         raise Unfit
     axis = s.between(0, len(s.shape(x)) - 1)
@@ -190,7 +190,7 @@ def integers(s: Sketch, x: int) -> list[int]:
 
 
 def _whole_numbers(s: Sketch, x: int, y: int) -> int:
-    """A function of one int32, a power that fits, or a quotient or remainder by what is 1 or more."""
+    """A function of one int32, a power that fits, or a quotient or remainder with a divisor of at least 1."""
     op = s.pick("NEG", "ABS", "SIGN", "POW", "FLOOR_DIV", "FLOOR_MOD", "DIV")
     if op in ("NEG", "ABS", "SIGN"):
         return s.b.add(op, [x])
@@ -202,7 +202,7 @@ def _whole_numbers(s: Sketch, x: int, y: int) -> int:
 
 
 def _whole_reduced(s: Sketch, x: int) -> int:
-    """A sum, product or extreme of int32, or its place."""
+    """A sum, product or extreme of int32, or the index of an extreme."""
     if not s.shape(x):
         raise Unfit
     op, rank = s.pick("SUM", "REDUCE_PROD", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN"), len(s.shape(x))

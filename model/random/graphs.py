@@ -1,4 +1,4 @@
-"""Seeded random graphs: every operator before, after and next to every other.
+"""Seeded random graphs in which every operator may precede, follow or join every other.
 
 `random_graph(seed)` gives a valid int8 model of up to a dozen operators with branches, joins of joins, parts of parts,
 residual sums, shared weights, several inputs and outputs, and states. Most images are 1x1 to 9x9, so that everything
@@ -85,13 +85,13 @@ __all__ = ["GROUPS", "RECIPES", "Recipe", "pruned", "random_graph"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How operators are added.
+    """How to add operators.
 
     Members
     -------
     group : of `GROUPS`
     weight : how often it is drawn, against the others
-    add : takes the sketch and one of its tensors; the new tensors that others may read. Unfit or ModelError undoes it
+    add : given the sketch and one of its tensors, returns the new tensors for others; undone by Unfit or ModelError
     any_type : takes tensors of any type, else activations of int8
     """
 
@@ -141,7 +141,7 @@ RECIPES: dict[str, Recipe] = {
 }
 GROUPS = tuple(dict.fromkeys(recipe.group for recipe in RECIPES.values()))
 
-#: Rows and columns, and the largest tensor, of graphs that are drawn as often as they stand here.
+#: Rows and columns of images, and the largest tensor; repetition gives the probability.
 _STYLES = (*((range(1, 2), 400),) * 3, *((range(1, 3), 400),) * 6, *((range(1, 6), 600),) * 8,
            *((range(1, 10), 1500),) * 8, (range(3, 20), 10_000))
 
@@ -171,7 +171,7 @@ def random_graph(seed: int, group: str | None = None) -> Model:
 
 
 def _step(s: Sketch, recipe: Recipe) -> None:
-    """Add what a recipe makes of a tensor, mostly one of the last."""
+    """Apply a recipe to a tensor, mostly one of the latest."""
     known = s.live + s.others if recipe.any_type and s.others and s.chance(0.3) else s.live
     x = known[-s.between(1, min(4, len(known)))] if s.chance(0.7) else s.pick(*known)
     with s.attempt():
@@ -181,12 +181,12 @@ def _step(s: Sketch, recipe: Recipe) -> None:
             tensor = s.b.tensors[y]
             if tensor.dtype == "float32" or y in s.live or y in s.others:
                 continue
-            # Comparisons want scales below 1, which all that is drawn has.
+            # Comparisons need scales below 1, which all drawn scales are.
             (s.live if tensor.dtype == "int8" else s.others).append(y)
 
 
 def _finished(s: Sketch, seed: int) -> Model:
-    """Choose the outputs: most of what nothing reads, and now and then an inner tensor or an input."""
+    """Choose the outputs: most unread tensors, and sometimes an inner tensor or an input."""
     made = [y for op in s.b.operators for y in op.outputs if s.b.tensors[y].dtype != "resource"]
     read = {x for op in s.b.operators for x in op.inputs}
     ends = [y for y in made if y not in read]

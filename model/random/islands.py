@@ -1,6 +1,6 @@
-"""Recipes of random graphs for float32 that is no table: places of extremes, interpolation, constants of channels.
+"""Recipes of random graphs for float32 that no table replaces: arg-extremes, interpolation, channel constants.
 
-Or it is given to the caller.
+Some results are outputs of the model.
 """
 
 import numpy as np
@@ -11,14 +11,14 @@ __all__ = ["float_arg", "float_channels", "float_given", "float_resize"]
 
 
 def _function(s: Sketch, x: int) -> int:
-    """Float32 of a tensor of bytes, a function of it as often as not."""
+    """Float32 of a tensor of bytes, half of the time after a function."""
     real = s.b.add("DEQUANTIZE", [x])
     op = s.pick("", "", "", "NEG", "ABS", "SQUARE", "FLOOR", "TANH", "RELU", "SIGN")
     return s.b.add(op, [real]) if op else real
 
 
 def float_arg(s: Sketch, x: int) -> list[int]:
-    """Place of the largest or smallest float32 number, of one tensor or of two that are joined, moved or not."""
+    """Index of the largest or smallest float32 number, of one tensor or of two joined ones, moved or not."""
     shape = s.shape(x)
     if not shape or len(shape) > 4:
         raise Unfit
@@ -38,9 +38,9 @@ def float_arg(s: Sketch, x: int) -> list[int]:
 
 
 def float_resize(s: Sketch, x: int) -> list[int]:
-    """Another number of rows and columns, of a function of a tensor now and then; quantized, or added to another one.
+    """Resize rows and columns, sometimes after a function; the result is quantized, or added to another tensor.
 
-    Codes of the same scale meet exact halves.
+    With equal scales exact ties occur.
     """
     x = s.rank4(x)
     (_, h, w, _), (scale, zero_point) = s.shape(x), s.quantization(x)
@@ -59,7 +59,7 @@ def float_resize(s: Sketch, x: int) -> list[int]:
 
 
 def float_channels(s: Sketch, x: int) -> list[int]:
-    """Differences, products and PRELU with a constant of each channel, as batch normalization of PyTorch."""
+    """Differences, products and PRELU with a constant per channel, as in PyTorch's batch normalization."""
     shape, scale = s.shape(x), s.quantization(x)[0]
     if not shape:
         raise Unfit

@@ -1,4 +1,4 @@
-"""Recipes of random graphs that move bytes: joins, also nested ones, and parts, of any type."""
+"""Recipes of random graphs that move bytes: concatenations, also nested ones, and parts, of any type."""
 
 import math
 
@@ -12,7 +12,7 @@ __all__ = ["blocks", "concatenation", "gather", "inception", "pack", "pad", "par
 
 
 def _alike(s: Sketch, x: int, dims: tuple[int, ...]) -> int:
-    """Return a tensor of `dims` with type and quantization of `x`: one that is there, or a new one."""
+    """Return a tensor of `dims` with type and quantization of `x`: an existing or a new one."""
     found = s.partners(x, lambda shape: shape == dims)
     tensor = s.b.tensors[x]
     if tensor.dtype != "int8" or tensor.quantization is None:
@@ -62,7 +62,7 @@ def _concatenated(s: Sketch, x: int, axis: int, depth: int, whole: bool) -> int:
 
 
 def concatenation(s: Sketch, x: int) -> list[int]:
-    """Concatenation, along the channels as often as not, of parts that may be concatenations."""
+    """Concatenation, half of the time along the channels, of parts that may be concatenations."""
     rank = len(s.shape(x))
     if not rank:
         raise Unfit
@@ -78,7 +78,7 @@ def concatenation(s: Sketch, x: int) -> list[int]:
 
 
 def inception(s: Sketch, x: int) -> list[int]:
-    """Branches of one image joined, some of them joined before, and what reads the whole."""
+    """Branches of one image that are joined, some of them before others, and an operator that reads the result."""
     x = s.rank4(x)
     axis, whole = s.pick(3, 3, 3, 1, 2), s.chance(0.7)
     quantization = s.out()
@@ -123,7 +123,7 @@ def unpack(s: Sketch, x: int) -> list[int]:
 
 
 def split(s: Sketch, x: int) -> list[int]:
-    """Parts along an axis, joined in another order now and then."""
+    """Parts along an axis, sometimes joined in another order."""
     shape = s.shape(x)
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes:
@@ -142,7 +142,7 @@ def split(s: Sketch, x: int) -> list[int]:
 
 
 def part(s: Sketch, x: int) -> list[int]:
-    """SLICE, or STRIDED_SLICE in either direction; several parts of one tensor as often as not."""
+    """SLICE, or STRIDED_SLICE in either direction; half of the time several parts of one tensor."""
     shape = s.shape(x)
     if not shape:
         raise Unfit
@@ -167,7 +167,7 @@ def _part(s: Sketch, x: int, shape: tuple[int, ...]) -> int:
 
 
 def reshape(s: Sketch, x: int) -> list[int]:
-    """Other axes for the same bytes."""
+    """Another shape of the same bytes."""
     count = math.prod(s.shape(x))
     dims: list[int] = []
     rest = count
@@ -198,7 +198,7 @@ def transpose(s: Sketch, x: int) -> list[int]:
 
 
 def shuffle(s: Sketch, x: int) -> list[int]:
-    """Channels of groups one after the other, as ShuffleNets have them; some of them go into a convolution."""
+    """Interleaved channels of groups, as in ShuffleNets; some of them go into a convolution."""
     shape = s.shape(x)
     groups = s.pick(2, 2, 3, 4)
     if len(shape) != 4 or shape[3] % groups or s.b.tensors[x].dtype != "int8":
@@ -278,7 +278,7 @@ def gather(s: Sketch, x: int) -> list[int]:
 
 
 def resize(s: Sketch, x: int) -> list[int]:
-    """Another number of rows and columns; twice as many as often as not."""
+    """Another number of rows and columns; half of the time twice as many."""
     x = s.rank4(x)
     _, h, w, _ = s.shape(x)
     size = [2 * h, 2 * w] if s.chance(0.5) else [s.between(1, 14), s.between(1, 14)]

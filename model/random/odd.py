@@ -1,6 +1,6 @@
-"""Recipes of what few models have and nothing forbids: states that others read, operands that both repeat.
+"""Recipes of legal but rare structures: states that others read, operands that both broadcast.
 
-Also an operator that takes one tensor twice, copies whose codes get other scales, slices by masks, rows of batches.
+Also: operators that take one tensor twice, copies with another scale, slices by masks, rows of batches.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,7 @@ __all__ = ["both_sides", "masked", "peeked", "picked", "rescaled", "twice"]
 
 
 def _seen(s: Sketch, state: int) -> int:
-    """What an operator other than the owner makes of a state, which it may read by a view."""
+    """A result that an operator other than the owner computes from a state, possibly through a view."""
     shape = s.shape(state)
     make: Callable[[], int] = s.pick(
         lambda: s.b.add("RESHAPE", [state, s.indices([-1])], shape=(int(np.prod(shape)),)),
@@ -31,7 +31,7 @@ def _seen(s: Sketch, state: int) -> int:
 
 
 def peeked(s: Sketch, x: int) -> list[int]:
-    """An SVDF or LSTM, and what others read of its state before it and after it."""
+    """An SVDF or LSTM, and readers of its state before and after it."""
     made = s.pick(svdf, lstm)(s, x)
     owner = s.b.operators.pop()
     states = [index for index in owner.inputs if index >= 0 and s.b.tensors[index].is_variable]
@@ -45,7 +45,7 @@ def peeked(s: Sketch, x: int) -> list[int]:
 
 
 def both_sides(s: Sketch, x: int) -> list[int]:
-    """Two operands, each of which is repeated along axes that the other one has."""
+    """Two operands, each of which broadcasts along axes of the other."""
     shape = s.shape(x)
     if len(shape) < 2 or max(shape) < 2 or len(shape) > 4:
         raise Unfit
@@ -62,7 +62,7 @@ def both_sides(s: Sketch, x: int) -> list[int]:
 
 
 def twice(s: Sketch, x: int) -> list[int]:
-    """An operator that takes one tensor at two places."""
+    """An operator that takes one tensor for both inputs."""
     shape, scale = s.shape(x), s.b.tensors[x].scale
     if not shape:
         raise Unfit
@@ -91,7 +91,7 @@ def twice(s: Sketch, x: int) -> list[int]:
 
 
 def rescaled(s: Sketch, x: int) -> list[int]:
-    """A copy whose output has another scale and zero point than what it is of, and what follows."""
+    """A copy with another scale and zero point than its source, and a reader of it."""
     shape, other = s.shape(x), s.out(s.b.tensors[x].scale)
     if not shape or len(shape) > 4:
         raise Unfit
@@ -113,7 +113,7 @@ def rescaled(s: Sketch, x: int) -> list[int]:
 
 
 def _followed(s: Sketch, x: int) -> list[int]:
-    """What looks at the zero point of what it reads."""
+    """An operator that uses the zero point of its input."""
     pads = [[0, 0], [s.between(0, 2), 1], [1, s.between(0, 2)], [0, 0]][:len(s.shape(x))]
     op = s.pick("PAD", "PAD", "MEAN", "L2_NORMALIZATION", "SPACE_TO_BATCH_ND", "AVERAGE_POOL_2D")
     if op == "MEAN":

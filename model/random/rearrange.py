@@ -27,7 +27,7 @@ def repeated(s: Sketch, x: int) -> list[int]:
 
 
 def reversed_axes(s: Sketch, x: int) -> list[int]:
-    """Neighbouring axes turned round."""
+    """Reverse adjacent axes."""
     rank = len(s.shape(x))
     if not rank:
         raise Unfit
@@ -36,7 +36,7 @@ def reversed_axes(s: Sketch, x: int) -> list[int]:
 
 
 def among(s: Sketch, x: int) -> list[int]:
-    """Elements among others: on diagonals, at steps, at places, turned round as far as lengths say; one everywhere."""
+    """Elements among others: on diagonals, at steps, at indices, reversed up to a length; or one value everywhere."""
     tensor, shape = s.b.tensors[x], s.shape(x)
     if not shape or len(shape) > 4 or tensor.dtype == "bool":
         raise Unfit
@@ -70,7 +70,7 @@ def among(s: Sketch, x: int) -> list[int]:
 
 
 def moving(s: Sketch, x: int) -> list[int]:
-    """A part from a computed place on, along one axis, and now and then put back at another one."""
+    """A part from a computed start along one axis, sometimes written back at another start."""
     shape = s.shape(x)
     axes = [axis for axis, size in enumerate(shape) if size > 1]
     if not axes or len(shape) > 4:
@@ -196,7 +196,7 @@ def logical(s: Sketch, x: int) -> list[int]:
 
 
 def divided(s: Sketch, x: int) -> list[int]:
-    """Quotient by constants that are no zero, or product of a few elements."""
+    """Quotient by constants other than 0, or product of a few elements."""
     shape, (scale, _) = s.shape(x), s.quantization(x)
     if shape and s.chance(0.3) and shape[-1] <= 4:
         return [s.b.add("REDUCE_PROD", [x, s.indices([len(shape) - 1])], keep_dims=s.chance(0.5),
@@ -209,7 +209,7 @@ def divided(s: Sketch, x: int) -> list[int]:
 
 
 def hot(s: Sketch, x: int) -> list[int]:
-    """Rows with one value at the place of the largest element, or truth of a row."""
+    """Rows with one value at the index of the largest element, or truth of a row."""
     if not s.shape(x):
         raise Unfit
     if s.chance(0.5):
@@ -225,7 +225,7 @@ def hot(s: Sketch, x: int) -> list[int]:
 
 
 def top(s: Sketch, x: int) -> list[int]:
-    """The largest elements of rows, and their places."""
+    """The largest elements of rows, and their indices."""
     if not s.shape(x):
         raise Unfit
     return s.b.add_many("TOPK_V2", [x, s.indices(s.between(1, min(4, s.shape(x)[-1])))], 2)

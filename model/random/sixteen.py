@@ -1,7 +1,7 @@
 """Seeded random graphs of 16x8 models: activations of int16, weights of int8, operators after and next to each other.
 
-`random_sixteen(seed)` gives a valid model of up to ten operators, with branches that join again, constants on one side,
-several outputs, float32 between DEQUANTIZE and QUANTIZE, and QUANTIZE from and to int8 at its ends now and then.
+`random_sixteen(seed)` gives a valid model of up to ten operators, with branches that join again, constant operands,
+several outputs, float32 between DEQUANTIZE and QUANTIZE, and sometimes QUANTIZE from and to int8 at its ends.
 """
 
 import math
@@ -102,7 +102,7 @@ def _binary(g: _Graph, x: int) -> int:
 
 
 def _divided(g: _Graph, x: int) -> int:
-    """By a constant without zeros."""
+    """Division by a constant without zeros."""
     divisors = g.rng.integers(1, 9999, g.pick(g.shape(x), g.shape(x)[-1:])) * g.pick(-1, 1)
     other = g.b.constant(divisors.astype(np.int16), scale=g.near(2.0**-12))
     return g.b.add("DIV", [x, other], scale=g.near(g.scale(x) / (g.scale(other) * g.pick(1, 30, 3000))),
@@ -110,7 +110,7 @@ def _divided(g: _Graph, x: int) -> int:
 
 
 def _choice(g: _Graph, x: int) -> int:
-    """One or the other of two tensors, by a comparison, of which the engines abort at a scale of 1 and more."""
+    """Select between two tensors by a comparison; at scales of 1 and more the engines abort."""
     if g.scale(x) >= 1:
         raise Unfit
     same = [y for y in g.live if y != x and g.shape(y) == g.shape(x) and g.scale(y) == g.scale(x)]
@@ -127,7 +127,7 @@ def _prelu(g: _Graph, x: int) -> int:
 
 
 def _matmul(g: _Graph, x: int) -> int:
-    """A product of rows with those of a tensor, or with a constant."""
+    """Product of rows with rows of a tensor, or with a constant."""
     rows, depth = int(np.prod(g.shape(x)[:-1])), g.shape(x)[-1]
     left = g.b.add("RESHAPE", [x, g.b.constant([rows, depth])], shape=(rows, depth))
     same = [y for y in g.live if g.shape(y)[-1] == depth and np.prod(g.shape(y)[:-1]) <= 40]
@@ -170,7 +170,7 @@ def _mean(g: _Graph, x: int) -> int:
 
 
 def _top(g: _Graph, x: int) -> int:
-    """The largest of rows; their places are an output of the model."""
+    """The largest elements of rows; their indices are an output of the model."""
     return g.b.add_many("TOPK_V2", [x, g.b.constant(int(g.rng.integers(1, min(4, g.shape(x)[-1]) + 1)))], 2)[0]
 
 
@@ -194,7 +194,7 @@ def _bytes(g: _Graph, x: int) -> int:
 
 
 def _floating(g: _Graph, x: int) -> int:
-    """Of two tensors, or of one and numbers, in float32, as a converter leaves what it has no kernel of int16 for."""
+    """Float32 operators on two tensors, or on one and numbers, as converters do without an int16 kernel."""
     same = [y for y in g.live if y != x and g.shape(y) == g.shape(x)]
     other, real = g.pick(*same) if same else x, g.b.add("DEQUANTIZE", [x])
     ends = [g.scale(each) * _SPREAD for each in (x, other)]

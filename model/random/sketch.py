@@ -1,4 +1,4 @@
-"""What the recipes of random graphs draw from: a model under construction, its tensors, its seeded choices."""
+"""The base of the recipes of random graphs: a model under construction, its tensors, its seeded choices."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence

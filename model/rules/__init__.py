@@ -1,1 +1,1 @@
-"""What a model must obey: operator limits, quantization, shapes, and the records they are checked on."""
+"""Rules for models: operator limits, quantization, shapes, and the records that they are checked on."""

@@ -80,7 +80,7 @@ def _check_node(node: Node) -> None:
 
 #: Types that the quantization of a whole model changes nothing about.
 _NO_ADVICE = ("int8", "int32", "int64", "bool", "complex64")
-#: What can be done about types that no part of the accelerator has.
+#: Remedies for types that no part of the accelerator supports.
 _OFFERS = {"complex64": "; leave spectra to LiteRT on the host by `tq-hw compile --partition`"}
 
 
@@ -166,7 +166,7 @@ def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: 
 
 
 def _offer(node: Node) -> str:
-    """Say what can be done with float32 beside int8, which an exporter has left so."""
+    """Suggest a remedy for float32 in an int8 model, which an exporter has left unquantized."""
     is_left = any(each.dtype == "int8" and each.data is None for each in node.tensors)
     return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
 

@@ -14,7 +14,7 @@ from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
 __all__ = ["without_fine_codes"]
 
-#: What EQUAL gives where its codes are equal.
+#: Result of EQUAL for equal codes.
 _RESULTS = {"EQUAL": True, "NOT_EQUAL": False}
 #: Scales of int8 below which a code less its zero point, shifted by 8 bits, is rounded to 0.
 _FINE = 2.0**-18
