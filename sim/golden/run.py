@@ -1,4 +1,4 @@
-"""Run a whole model in integers."""
+"""Runs a whole model in integers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
