@@ -1,4 +1,4 @@
-"""Memory on the chip: block RAM behind AXI, and the single-port RAM of an iCE40UP5K."""
+"""On-chip memory: block RAM with AXI, and the single-port RAM of an iCE40UP5K."""
 
 from typing import Any
 
