@@ -3,7 +3,7 @@
     compiled = tq_hw.load("model.tflite").compile("n16")
     result = compiled.simulate(image)
 
-The folders beside this one are packages of their own: `tq_hw.compiler`, `tq_hw.sim`, `tq_hw.isa`, ...
+The other folders are packages of their own: `tq_hw.compiler`, `tq_hw.sim`, `tq_hw.isa`, ...
 """
 
 from importlib import import_module

@@ -21,7 +21,7 @@ from tq_hw.sim.mixed import AcceleratedPart, HostPart, HostRunner, common_config
 
 __all__ = ["Session"]
 
-#: What details say of a tensor's type.
+#: Numpy types in the records of details, by dtype.
 _TYPES = {"bool": np.bool_, "float32": np.float32, "int8": np.int8, "uint8": np.uint8, "int16": np.int16,
           "int32": np.int32, "int64": np.int64, "float16": np.float16, "float64": np.float64, "uint16": np.uint16,
           "uint32": np.uint32, "uint64": np.uint64}

@@ -33,7 +33,7 @@ Function = Callable[[bytes, Mapping[str, Any]], Any]
 _AHEAD = 2
 #: Workers that may die before a run gives up; seconds that a scheduler has to answer.
 _DEATHS, _CONNECT_SECONDS = 3, 15
-#: What results depend on.
+#: Packages whose sources results depend on.
 _PACKAGES = ("isa", "model", "compiler", "hdl", "sim", "boards", "cli")
 
 
@@ -81,7 +81,7 @@ def run_tasks(tasks: Iterable[Task], store: Store | None, *, jobs: int | None = 
         return seen(key, value) is True
 
     def is_left(task: Task) -> bool:
-        """Whether nobody has kept a result, by now; one that was kept is noted."""
+        """Whether the store has no result of the task yet; a result that it has is reported."""
         value = None if store is None else store.find(task.key)
         if value is not None:
             note(task.key, value)

@@ -38,7 +38,7 @@ class Place:
     config, memory : that a model is compiled for; the memory is the first of the board's
     port : serial port, or UIO device
     baud : of a serial port
-    buffer, clock_hz : of an accelerator behind UIO
+    buffer, clock_hz : of an accelerator with UIO
     """
 
     name: str

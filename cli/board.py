@@ -1,4 +1,4 @@
-"""A board behind the link as an engine: programs that are loaded once, inferences, cycles of each layer."""
+"""A board at the end of a link as an engine: load programs once, run inferences, measure the cycles of each layer."""
 
 import statistics
 import time

@@ -1,4 +1,4 @@
-"""What `verify` checks: a model, or every model of a folder, each with the inputs and expectations stored next to it.
+"""The cases of `verify`: a model, or every model of a folder, each with its stored inputs and expectations.
 
 A case is `<name>.tflite` and, if there are expectations, `<name>.npz` with arrays `input_j` and `expected_j` whose
 first axis is the input set. If the output of a public engine differs, it is in `tflm_j` or `ref_j` (LiteRT's reference

@@ -1,4 +1,4 @@
-"""What several commands share: open a model or a compiled file, compile it, check it against the golden model."""
+"""Steps that several commands share: open a model or a compiled file, compile it, check it against the golden model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ _COMPILED = b"TQHM"
 
 @dataclass(frozen=True)
 class Subject:
-    """What is run: a model, compiled unless the golden model alone is to run it, or a compiled file alone.
+    """The subject of a command: a model, compiled unless only the golden model runs it, or only a compiled file.
 
     `warm` is the program for inferences after the first one, where it was asked for.
     """

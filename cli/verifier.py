@@ -49,7 +49,7 @@ class Verdict:
 
     @property
     def report(self) -> dict[str, object]:
-        """What --json says of it."""
+        """The verdict for --json."""
         return {name: value for name, value in vars(self).items() if name != "resident_cycles" or value is not None}
 
     def __bool__(self) -> bool:

@@ -39,7 +39,7 @@ from tq_hw.work import check_scheduler
 
 __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 
-#: What the hardware is verified with when no model is named.
+#: The model for verification if none is named.
 DEMO_MODEL = Path(str(files("tq_hw.model.samples"))) / "digits.tflite"
 #: Regions begin at multiples of this.
 _ALIGN_BYTES = 256
@@ -60,7 +60,7 @@ def check_room(program: Program, board: Board, memory: Memory) -> None:
 
 
 def memory_contents(program: Program) -> bytes:
-    """Return what stands in memory before the first run, where the host's end of the link would put it."""
+    """Return the contents of memory before the first run, as the host's end of the link would write them."""
     parts = (program.image, bytes(program.arena_bytes), program.state)
     return b"".join(part.ljust(_aligned(len(part)), b"\0") for part in parts)
 

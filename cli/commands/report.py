@@ -56,7 +56,7 @@ class Page:
 
 def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: Memory,
               seed: int, clock_hz: int = CLOCK_HZ, before: Report | None = None, resident: bool = False) -> Page:
-    """Run one inference of drawn inputs; `before` is the report of another run, to be shown beside it.
+    """Run one inference of drawn inputs; `before` is the report of another run, for comparison.
 
     `resident`: and another one with the weights that stayed in the scratchpad.
     """

@@ -1,1 +1,1 @@
-"""A simulated board behind a serial port, and a simulated soft core."""
+"""A simulated board with a serial port, and a simulated soft core."""

@@ -30,7 +30,7 @@ _GAP_SECONDS = 0.05
 _CHUNK_BYTES = 4096
 _MOST_DELAY_SECONDS = 0.02
 _FAULT_ONE_IN = 100
-#: What is kept of answers that nobody reads; as on a wire, others are lost.
+#: Most unread bytes of answers that are kept; as on a wire, the rest is lost.
 _UNREAD_BYTES = 1 << 16
 _MOST_IDLE_CYCLES = 5_000
 
@@ -68,7 +68,7 @@ class Emulator:
     faults : seed of a bad line both ways, None for a good one
     phy : LiteDRAM's name of the PHY of a DDR3, which is levelled after each reset; "" for other memories
     memory : what the simulated one gives
-    progress : told what is done while the simulator is built
+    progress : called while the simulator is built
 
     Members
     -------
@@ -88,7 +88,7 @@ class Emulator:
         self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))
         self._master, self._slave = os.openpty()
         tty.setraw(self._slave)
-        # A peer that does not read must not keep the board, or whoever ends it.
+        # A peer that does not read must not block the board, or the end of the emulation.
         os.set_blocking(self._master, False)
         self._unread = bytearray()
         self.port = os.ttyname(self._slave)

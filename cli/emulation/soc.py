@@ -39,7 +39,7 @@ _SILENCE_CYCLES = 60_000_000
 
 @dataclass(frozen=True)
 class SocRun:
-    """What the firmware printed and what follows from it.
+    """The output of the firmware, and the results read from it.
 
     Members
     -------

@@ -11,7 +11,7 @@ __all__ = ["Exploration"]
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was found.
+    """The result of a search.
 
     Members
     -------
@@ -60,7 +60,7 @@ class Exploration:
 
     @property
     def sure(self) -> list[tuple[str, str]]:
-        """What is proved, what estimates prove, and what is open, as a person reads it."""
+        """What is proved, what estimates prove, and what is open, in words."""
         now = self._proofs
         then = self.by_estimates._proofs if self.by_estimates is not None else []
         lines = [("proved", line) for line in now] + [("proved by estimates", line) for line in then if line not in now]

@@ -38,7 +38,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Fit:
-    """What `fit_board` finds.
+    """The result of `fit_board`.
 
     Members
     -------

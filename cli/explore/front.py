@@ -58,7 +58,7 @@ class Point:
 
     @property
     def confirmation(self) -> str:
-        """What confirmed the figures, as a person reads it."""
+        """The ways in which the figures were confirmed, in words."""
         ways = [f"{way} at {self.clock_hz / 1e6:.1f} MHz" if way == "route" else way for way in self.confirmed_by]
         return " and ".join(ways) or "estimate"
 
@@ -69,7 +69,7 @@ class Point:
 
     @property
     def objectives(self) -> tuple[float, ...]:
-        """What is to be small, in the order of OBJECTIVES."""
+        """The figures to be minimized, in the order of OBJECTIVES."""
         return (self.milliseconds, self.taken["luts"], self.taken["multipliers"], self.taken["block_rams"], self.bytes)
 
     def to_json(self) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def with_options(target: Target, models: Sequence[Model]) -> Target:
     """Return a board's target with those options in its space that make its preset better in something.
 
     Better are fewer multipliers, fewer block RAMs, fewer cycles of a model, or fewer bytes. An option is tried where
-    a machine with it was synthesized for the family: of others nobody knows the LUTs.
+    a machine with it was synthesized for the family, because otherwise its LUTs are unknown.
     """
     preset = target.preset
     if preset is None:

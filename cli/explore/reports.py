@@ -1,4 +1,4 @@
-"""Report pages of machines, as files beside the page of an exploration, which links to them."""
+"""Report pages of machines, as files next to the page of an exploration, which links to them."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -19,7 +19,7 @@ from tq_hw.work import Task, run_tasks
 
 __all__ = ["PROOFS", "Workers", "explore", "in_front"]
 
-#: What a search can make sure of: that no machine beats the preset, or is faster than the fastest.
+#: What a search can prove: that no machine beats the preset, or that none is faster than the fastest.
 PROOFS = ("preset", "fastest")
 
 #: Rounds of a search in a large space: a part of all estimates is spent at random, then on neighbours of the front.
@@ -30,7 +30,7 @@ _PROOF_BATCH = 32
 
 @dataclass(frozen=True)
 class Workers:
-    """Who works, where results are kept, and who is told of each: done and all of what is asked for at present."""
+    """The workers, the store of results, and the progress function: done and total of the current request."""
 
     store: Path
     jobs: int | None = None
@@ -93,11 +93,11 @@ class _Search:
 
     @property
     def points(self) -> list[Point]:
-        """What runs all models."""
+        """The machines that run all models."""
         return [point for point in self.known.values() if point is not None]
 
     def neighbours(self) -> list[Config]:
-        """Machines that nobody has looked at, one step of one size away from the front; near its fast end first."""
+        """Machines not estimated yet, one step of one size away from the front; near its fast end first."""
         axes = {key: {value: number for number, value in enumerate(values)}
                 for key, values in self._target.space.items()}
 

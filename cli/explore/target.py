@@ -21,7 +21,7 @@ __all__ = ["Space", "Target", "board_target", "configurations", "file_target", "
 #: Values of each size, in the order of the configuration's members.
 Space = Mapping[str, tuple[int, ...]]
 _SIZES = tuple(field.name for field in fields(Config) if field.name not in ("name", "design"))
-#: What is tried for a board, in addition to the sizes of its own configuration.
+#: Values tried for a board, in addition to the sizes of its own configuration.
 _TRIED: Space = {
     "rows": (4, 6, 8, 9, 12, 16, 18, 24, 27, 32), "cols": (4, 6, 8, 10, 12, 16, 24, 32),
     "requantize_lanes": (1, 2, 4, 6, 8, 12, 16),

@@ -31,7 +31,7 @@ def _sizes(config: Config) -> dict[str, Any]:
 
 
 def _arguments(config: Config, memory: Rate) -> dict[str, Any]:
-    """Return what a task is told, as JSON."""
+    """Return the arguments of a task, as JSON."""
     return {"config": _sizes(config), "latency": memory.latency_cycles,
             "bytes_per_cycle": float(memory.bytes_per_cycle)}
 
@@ -107,7 +107,7 @@ def _route(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _version(package: str) -> str:
-    """Return the version of a package, "" where it is not installed: who builds for one family has no other's tools."""
+    """Return the version of a package, "" where it is not installed: other families' tools need not be."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -131,7 +131,7 @@ _ERRORS = {"axi4lite": _LIBRARY_ERRORS, "apb": _LIBRARY_ERRORS, "wishbone": _WIS
 
 
 def filled(template: str, **values: str) -> str:
-    """Return a file of `templates/` with what stands between at-signs replaced."""
+    """Return a file of `templates/` with the texts between at-signs replaced."""
     text = files("tq_hw.cli.package").joinpath("templates", template).read_text(encoding="utf-8")
     for name, value in values.items():
         text = text.replace(f"@{name}@", value)

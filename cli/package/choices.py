@@ -11,9 +11,9 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["DEFAULTS", "LEGAL", "Choices", "chosen_core", "to_table"]
 
-#: What an option may be.
+#: Legal values of an option.
 LEGAL = {"control": tuple(CONTROLS), "memory_bus": tuple(MEMORY_BUSES), "memories": MEMORIES}
-#: What it is if nobody says.
+#: Default values.
 DEFAULTS = {"control": "axi4lite", "memory_bus": "axi4", "memories": "inferred"}
 _KEYS = (*LEGAL, "name")
 

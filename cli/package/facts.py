@@ -21,7 +21,7 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["DRIVER", "MEMORIES", "Core", "Port", "core_of"]
 
-#: Whether memories stand in the Verilog, or are left out as macros.
+#: Whether memories are in the Verilog, or are left out as macros.
 MEMORIES = ("inferred", "blackbox")
 
 #: Of the driver, what a processor with the accelerator in its address space needs.
@@ -60,7 +60,7 @@ class Core:
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Files of Verilog that stand for what is left out."""
+        """Verilog files with models of the parts that are left out."""
         return (f"rtl/{self.name}_memories.v",) if self.memories == "blackbox" else ()
 
     @property
@@ -75,7 +75,7 @@ class Core:
 
     @property
     def guard(self) -> str:
-        """What keeps its C header from being read twice."""
+        """The include guard of the C header."""
         return f"TQ_{self.name.upper()}_H"
 
     @property
@@ -90,7 +90,7 @@ class Core:
         return version("tq-hw")
 
     def reset_value(self, register: ControlRegister) -> int:
-        """What a register reads as after a reset."""
+        """The value of a register after a reset."""
         return {"magic": MAGIC, "fingerprint": self.config.fingerprint}.get(register.name, 0)
 
     def facts(self, design: Design) -> dict[str, Any]:

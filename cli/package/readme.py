@@ -1,4 +1,4 @@
-"""`README.md` of a generated folder: all that a person who knows the buses needs."""
+"""`README.md` of a generated folder, for readers who know the buses."""
 
 from collections.abc import Iterable, Sequence
 from textwrap import fill

@@ -23,7 +23,7 @@ __all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "estimate_confi
 Report = dict[str, Any]
 #: Clock at which cycles are also shown as time.
 CLOCK_HZ = 100_000_000
-#: What follows cycles that are an estimate, by the configuration's design.
+#: Suffix of estimated cycles, by the configuration's design.
 _ESTIMATED = {"parallel": " (estimated)", "serial": " (estimated for a parallel machine of this size)"}
 _COLUMNS = (
     Column("#", number=True), Column("op", least=8, gives_way=1), Column("unit", least=6, gives_way=4),

@@ -44,7 +44,7 @@ def mixed_sim_report(path: str, config: Config, model: Model, programs: Sequence
 
 def _rows(config: Config, model: Model, programs: Sequence[Program], cycles: Mapping[int, int],
           timelines: Sequence[Timeline]) -> list[Report]:
-    """Return the rows of all operators; those of a part stand where the part runs."""
+    """Return the rows of all operators; those of a part are at the position where the part runs."""
     rows: list[Report] = []
     waiting = iter(zip(programs, timelines, strict=True))
     for op in model.main.operators:

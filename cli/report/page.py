@@ -60,7 +60,7 @@ def need_plots() -> None:
 
 
 def _group(members: Sequence[Report], estimates: dict[int, int]) -> Report:
-    """Return the row that stands for layers that take turns, strip by strip."""
+    """Return the row for layers that alternate, strip by strip."""
     macs, busy = sum(row["macs"] for row in members), sum(row["array_cycles"] or 0 for row in members)
     share = sum(row["utilization"] * row["array_cycles"] for row in members if row["utilization"])
     return {"index": f"{members[0]['index']}-{members[-1]['index']}", "op": f"{len(members)} layers in turns",
@@ -124,7 +124,7 @@ def _summary(report: Report, programs: Sequence[Program], memory: Memory,
 
 
 def _command_line() -> str:
-    """Return how this program was called, as text that may stand on a page."""
+    """Return the command line of this program, as text for a page."""
     return printable(shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]]))
 
 
@@ -164,7 +164,7 @@ def _peaks(parts: Sequence[tuple[Compiled, Inference]]) -> list[tuple[str, str]]
 
 
 def _escaped(value: object) -> str:
-    """JSON that may stand inside a script element."""
+    """JSON that is safe inside a script element."""
     return json.dumps(value, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
 
 
@@ -199,7 +199,7 @@ def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: 
     report : of the inference, as `sim --json` has it
     parts : what was compiled, one program unless a part of the model stays with the host, and of each the inference
         with cycles, cycles by layer, and the timeline
-    before : the report of another run, to stand beside this one
+    before : the report of another run, for comparison
     """
     from jinja2 import Environment, StrictUndefined
 

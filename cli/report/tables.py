@@ -1,4 +1,4 @@
-"""Tables for people. On a terminal they fit its width and no number is ever cut; in a pipe a row is one line."""
+"""Text tables. On a terminal they fit its width, and no number is ever cut; in a pipe a row is one line."""
 
 import shutil
 import sys

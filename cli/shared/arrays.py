@@ -33,7 +33,7 @@ def input_tensors(model: Model) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class InputKind:
-    """What an array for an input must be; scale and zero point where the input is quantized as a whole."""
+    """The required array of an input; scale and zero point if the input is quantized as a whole."""
 
     name: str
     dtype: str

@@ -12,7 +12,7 @@ import click
 
 __all__ = ["Context"]
 
-#: Below this an option's text stands under its name: beside it there would be room for a word or two.
+#: Below this width an option's text is under its name; next to it only a word or two would fit.
 _NARROW = 60
 #: Widest page, and narrowest: below it lines are longer than the terminal, and words whole.
 _WIDEST, _NARROWEST = 100, 30
@@ -39,7 +39,7 @@ class _Formatter(click.HelpFormatter):
                              for part in text.split("\n\n")))
 
     def write_dl(self, rows: Iterable[tuple[str, str]], col_max: int = 30, col_spacing: int = 2) -> None:
-        """Write names and what they mean: beside each other, or below where the page is narrow."""
+        """Write names and their meanings next to each other, or below each other on a narrow page."""
         rows, margin = list(rows), " " * self.current_indent
         narrow = self.width < _NARROW
         column = _INDENT if narrow else min(max((len(name) for name, _ in rows), default=0), col_max) + col_spacing
