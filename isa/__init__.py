@@ -1,6 +1,6 @@
-"""What the hardware, the compiler, the simulator and the firmware must agree on, said once.
+"""The definitions that hardware, compiler, simulator and firmware share, each in one place.
 
-`config` is the frozen configuration, `layout` the registers of each unit and the command words,
-`encode` the command stream as bytes and back, `program` the compiled file, `control` the register bus,
-`latency` the cycles from one thing to the next, `memory` the system memory.
+`config` is the frozen configuration, `layout` the registers of each unit and the command words, `encode` the command
+stream as bytes and back, `program` the compiled file, `control` the register bus, `latency` the latencies in cycles,
+`memory` the system memory.
 """

@@ -1,7 +1,7 @@
 """Command streams as bytes and back.
 
-`Assembler` keeps what each register holds and emits only what changed; `decode` walks a stream and
-yields commands; `disassemble` writes one line each. All raise EncodeError with the word's index.
+`Assembler` tracks the contents of each register and emits only changes; `decode` walks a stream and yields
+commands; `disassemble` writes one line each. All raise EncodeError with the word's index.
 """
 
 import struct
@@ -42,7 +42,7 @@ class EncodeError(ValueError):
 
     Members
     -------
-    status, unit : what the hardware says of such a stream
+    status, unit : the hardware's error for such a stream
     word_index : of the command, if it is one of a stream
     """
 
@@ -62,7 +62,7 @@ def pack(register: Register, values: Mapping[str, int]) -> int:
 
 
 def _bits(f: Field, value: int) -> int:
-    """Return a field's value at its place in the register's word."""
+    """Return a field's value at its bit position in the register's word."""
     if not f.low <= value <= f.high:
         raise EncodeError(f"{f.name} must be {f.low}..{f.high}, not {value}")
     return (value & (1 << f.bits) - 1) << f.offset
@@ -75,7 +75,7 @@ def _header(unit: Unit, run: bool, first: int, count: int) -> int:
 
 @lru_cache(maxsize=4096)
 def _read_header(word: int) -> tuple[Unit, bool, int, int] | None:
-    """Return unit, run, first and count; None for what is no header."""
+    """Return unit, run, first and count; None if the word is no header."""
     head = unpack(HEADER, word)
     if head["unit"] > Unit.STORE or head["reserved"]:
         return None
@@ -154,7 +154,7 @@ class Assembler:
         return struct.pack(f"<{len(self.words)}I", *self.words)
 
     def _emit(self, unit: Unit, first: int, wanted: Sequence[int], run: bool = False) -> None:
-        """Bring the registers from `first` on to these values."""
+        """Set the registers from `first` on to these values."""
         held = self._held[unit]
         changed = [index for index, word in enumerate(wanted, first) if held.get(index) != word]
         if changed and changed[-1] >= register_count(unit, self.config):
@@ -183,7 +183,7 @@ def decode(data: bytes, config: Config) -> Iterator[Command]:
 
 
 def dealt(data: bytes) -> Iterator[Command]:
-    """Yield commands as fetch deals them, without a look at the registers that they name; one cut short without RUN."""
+    """Yield commands as fetch sees them, without checking their registers; one that is cut short, without its RUN."""
     if len(data) % WORD_BYTES:
         raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
     # An array takes four bytes a word; a tuple would take ten times as much.

@@ -1,4 +1,4 @@
-"""Which fields a configuration has: those of options that it is without are not looked at, by any machine."""
+"""The register fields that a configuration has. Fields of absent options are ignored by every machine."""
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import UNITS, Field, Unit

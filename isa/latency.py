@@ -1,8 +1,8 @@
-"""How many cycles the hardware takes from one thing to the next: what `hdl` is built by and the cost model counts by.
+"""Latencies of the hardware in cycles, from which `hdl` is built and with which the cost model counts.
 
-A constant holds for every configuration, a function takes one. docs/units says where each stands in the machine.
-tests/hdl/test_latencies.py holds the way from a slot to its requantized word, tests/sim/rtl/test_latencies.py that of
-fetch, load and store in the whole machine, the tests of the units what shows at their ports.
+A constant holds for every configuration, a function takes one. docs/units shows where each is in the machine.
+tests/hdl/test_latencies.py checks the path from a slot to its requantized word, tests/sim/rtl/test_latencies.py that of
+fetch, load and store in the whole machine. The tests of the units check what is visible at their ports.
 """
 
 from tq_hw.isa.config import Config
@@ -25,46 +25,46 @@ __all__ = [
     "packed_chain_cells", "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
 
 # Commands: fetch, the units' controls, tokens.
-#: From the start of fetch, or from room for bursts, to their first beat on the bus and to their first word dealt, in
-#: addition to the memory's latency; then one word a cycle. The first beat of all is a cycle earlier.
+#: From the start of fetch, or from free space for bursts, to their first beat on the bus and to their first word dealt,
+#: in addition to the memory's latency; then one word a cycle. The first beat of all is a cycle earlier.
 FETCH_TO_BEAT_CYCLES = 5
 FETCH_TO_WORD_CYCLES = 12
-#: From the last word of a RUN to the operation offered; from `done` to the operation offered that waits for its token,
-#: or for a place among those in flight.
+#: From the last word of a RUN to the operation offered; from `done` to the offer of the operation that waits for its
+#: token, or for room among those in flight.
 OFFER_CYCLES = 4
 TOKEN_CYCLES = 3
 OPERATIONS_IN_FLIGHT = 4
-#: From an operation offered to an engine that is free and takes it, by unit.
+#: From an operation offered to an idle engine to its acceptance, by unit.
 TAKE_CYCLES = {Unit.LOAD: 2, Unit.STORE: 1}
 
 # Load and store.
 #: From a load taken to its first burst on the bus; plus its runs, to the next one taken.
 LOAD_TO_BURST_CYCLES = 8
 LOAD_TAKE_GAP_CYCLES = 9
-#: A load is taken while at most this many runs of others are not asked for to their end; from the ask that makes room.
+#: Most runs of earlier loads not fully requested when a load is taken; cycles from the request that makes room.
 RUNS_AHEAD = 2
 ASKED_TO_TAKE_CYCLES = 3
 #: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
 BEAT_TO_WORD_CYCLES = 7
-#: More of it, if the word is a coded row: router, window, header, planes, the rows that are decoded ahead.
+#: Additional cycles if the word is a coded row: router, window, header, planes, the rows decoded ahead.
 CODED_WORD_CYCLES = 7
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
 STORE_TO_BEAT_CYCLES = 9
 STORE_GAP_CYCLES = 5
 STORE_AHEAD_CYCLES = 20
-#: From the read of a word that is stored to the packer; words that are read ahead of it.
+#: From the read of a word to be stored to the packer; number of words read ahead of it.
 READ_TO_PACK_CYCLES = 4
 STORE_WORDS_AHEAD = 10
 #: From the last beat of a store to `done`, plus the memory's latency.
 SENT_TO_DONE_CYCLES = 7
 
-# Scratchpad and accumulators, from the cycle of a grant to the one in which the word is there.
+# Scratchpad and accumulators, from the cycle of a grant to the one in which the word is valid.
 READ_LATENCY_CYCLES = 3
-#: From a read port of the array that asks for a bank to the cycle in which others are refused for it: its requests are
-#: registered first, so that all others know which banks they leave.
+#: From a request at a read port of the array to the cycle in which it blocks other clients: its requests are
+#: registered first, so that all others know which banks are free.
 BANK_KNOWN_CYCLES = 1
-#: The array's words come from a register more.
+#: The array's words pass one more register.
 ARRAY_READ_LATENCY_CYCLES = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES + 1
 ACC_READ_LATENCY_CYCLES = 3
 
@@ -73,33 +73,33 @@ ACC_READ_LATENCY_CYCLES = 3
 SLOT_TO_PORT_CYCLES = 2
 #: From the read ports to row 0 of the array.
 FEED_CYCLES = ARRAY_READ_LATENCY_CYCLES + 2
-#: Cycles by which the tag of a slot is ahead of its sums: the old value is read meanwhile.
+#: Cycles by which the tag of a slot precedes its sums; the old value is read in them.
 TAG_LEAD_CYCLES = 4
-#: A word of an accumulator may be added to again this many cycles after the last time, at the earliest.
+#: Least cycles between two additions to one accumulator word.
 REWRITE_CYCLES = 5
 #: From the sums of the array to the vector unit's first read of their word.
 _SUMS_TO_READ_CYCLES = 2
-#: What a step, and the last one of a tile, take in the sequencer at least.
+#: Least cycles of a step, and of the last one of a tile, in the sequencer.
 STEP_LEAST_CYCLES = 5
 TILE_LEAST_CYCLES = 7
-#: From an operation taken to its first slot: what the sequencer needs at least; plus a cycle for each row of weights.
+#: From an operation taken to its first slot: least cycles of the sequencer; plus a cycle per row of weights.
 ARRAY_START_CYCLES = 8
 WEIGHTS_ASKED_CYCLES = 4
 #: From the last read of a buffer's sums to the first slot of a tile that takes the buffer.
 RELEASE_CYCLES = 1
 
 
-#: With two products a multiplier: cells of a chain at most, whose two sums can be told apart; from the first byte of
-#: two slots to the operand of the first cell; from there to that cell's sum.
+#: With packed products: most cells of a chain whose two sums can be separated; from the first byte of two slots to the
+#: operand of the first cell; from there to that cell's sum.
 PACKED_CHAIN_CELLS = 8
 PACKED_OPERAND_CYCLES = 4
 PACKED_CELL_CYCLES = 3
-#: From the last cell's first sum to the first slot's: taken apart, added to the sum of the other rows.
+#: From the last cell's first sum to the first slot's: separation, addition of the sum of the other rows.
 _PACKED_SUMS_CYCLES = 3
 
 
 def packed_chain_cells(config: Config) -> int:
-    """Return the cells of the longest chain of a column with two products a multiplier."""
+    """Return the cells of the longest chain of a column with packed products."""
     return min(PACKED_CHAIN_CELLS, ceil_div(config.rows, 2))
 
 
@@ -112,7 +112,7 @@ def array_latency_cycles(config: Config) -> int:
 
 
 def step_cycles(config: Config, slots: int) -> int:
-    """Return the cycles of a step's slots in the array: two at a time where two products share a multiplier."""
+    """Return the cycles of a step's slots in the array: an even number with packed products."""
     return slots + slots % 2 if config.dsp_packing else slots
 
 
@@ -122,7 +122,7 @@ def sums_delay_cycles(config: Config) -> int:
 
 
 def add_delay_cycles(config: Config) -> int:
-    """Return the cycles from a slot in the counter to the one in which its sum bars the vector unit's read."""
+    """Return the cycles from a slot in the counter to the one in which its sum blocks the vector unit's read."""
     return sums_delay_cycles(config) - TAG_LEAD_CYCLES
 
 
@@ -130,11 +130,11 @@ def add_delay_cycles(config: Config) -> int:
 #: From an operation taken to its first beat; plus the cycles of a parameter block, if it has one.
 VECTOR_START_CYCLES = 13
 PARAMS_START_CYCLES = 10
-#: What a tile, and a run of a micro-operation, take at least.
+#: Least cycles of a tile, and of a run of a micro-operation.
 VECTOR_TILE_CYCLES = 3
 RUN_LEAST_CYCLES = 2
 
-# Lane of the vector unit: its steps, and stages counted from the cycle in which a beat starts.
+# Lane of the vector unit: latencies of its steps, and stages counted from the cycle in which a beat starts.
 TABLE_CYCLES = 2
 ALU_CYCLES = 3
 LEFT_SHIFT_CYCLES = 2
@@ -145,16 +145,16 @@ CLAMP_CYCLES = 3
 REGISTER_READ_CYCLES = 2
 #: From an element at an activation lane to its result.
 ACTIVATION_LANE_CYCLES = 32
-#: The elements of a stream are there one cycle later.
+#: The elements of a stream are valid one cycle later.
 STAGE_OPERANDS = READ_LATENCY_CYCLES + 1
 STAGE_REGISTERS = STAGE_OPERANDS - REGISTER_READ_CYCLES
 STAGE_RESULT = (STAGE_OPERANDS + 2 + TABLE_CYCLES + ALU_CYCLES + LEFT_SHIFT_CYCLES + PRODUCT_CYCLES
                 + RIGHT_SHIFT_CYCLES + CLAMP_CYCLES)
 #: From the start of a beat to the first start of another one that reads the register it writes.
 REGISTER_LATENCY_CYCLES = STAGE_RESULT + 1 - STAGE_REGISTERS
-#: From one micro-operation to the next that waits for it: grants are counted a cycle late.
+#: From a micro-operation to the next that waits for it: grants are counted a cycle late.
 UOP_WAIT_CYCLES = REGISTER_LATENCY_CYCLES + 1
-#: Of a level of the reduction's tree.
+#: Cycles of a level of the reduction's tree.
 REDUCE_LEVEL_CYCLES = 2
 
 
@@ -181,7 +181,7 @@ def output_latency_cycles(config: Config) -> int:
 
 
 def activation_cycles(config: Config) -> int:
-    """Return the cycles by which an output is later that goes through an activation."""
+    """Return the additional cycles of an output through an activation."""
     return ACTIVATION_LANE_CYCLES + config.activation_steps + 1
 
 

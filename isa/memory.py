@@ -1,4 +1,4 @@
-"""The system memory: one record of what schedules are searched for, cycles are estimated for, and the RTL runs with."""
+"""The system memory: one record for the schedule search, the estimate of cycles, and the RTL simulation."""
 
 from dataclasses import KW_ONLY, dataclass
 
@@ -6,20 +6,20 @@ from tq_hw.isa.config import Config
 
 __all__ = ["YARDSTICK", "Memory"]
 
-#: From a burst's last beat to the next burst in its place.
+#: From a burst's last beat to the next burst in its queue entry.
 _NEXT = 2
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a memory gives; the defaults are those of the yardsticks. `sim.rtl.bench` refuses what it cannot simulate.
+    """The timing of a memory; defaults are those of the yardsticks. `sim.rtl.bench` refuses what it cannot simulate.
 
     Members
     -------
     latency_cycles : from a read's address to its first beat, and from a write's last beat to its response
     bytes_per_cycle : of reads and writes together; may be a fraction
-    bursts : that it takes before it answers, reads and writes each
-    stalls : seed of random pauses on all channels, None for none; estimates know nothing of them
+    bursts : outstanding bursts that it accepts, reads and writes each
+    stalls : seed of random pauses on all channels, None for none; estimates ignore them
     """
 
     latency_cycles: int = 30
@@ -34,11 +34,11 @@ class Memory:
 
     @property
     def burst_cycles(self) -> int:
-        """Cycles from a burst's first beat to that of the burst that has its place."""
+        """Cycles from a burst's first beat to that of the burst that takes its queue entry."""
         return self.latency_cycles + _NEXT
 
     def slowed(self, config: Config, overlap: int) -> int:
-        """Cycles that are lost where both directions are under way for `overlap` cycles."""
+        """Cycles lost while both directions are active for `overlap` cycles."""
         rate = min(float(config.bus_bytes), self.bytes_per_cycle)
         return round(overlap * max(0.0, 2 * rate / self.bytes_per_cycle - 1))
 

@@ -1,4 +1,4 @@
-"""A command stream as the RUNs of each unit, with the registers as they stand at each."""
+"""A command stream as the RUNs of each unit, with the register contents at each."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,11 +21,11 @@ class Operation:
 
     Members
     -------
-    position : place among all RUN commands of the stream
+    position : index among all RUN commands of the stream
     run : index among the RUN commands of its unit
     word_index : first word of the command in the stream
-    words : command words of its unit since the RUN before, which the unit's queue has to hold
-    registers : words of the unit's registers as the RUN finds them; `fields` says what they mean
+    words : command words of its unit since the RUN before, which the unit's queue must have room for
+    registers : words of the unit's registers at the RUN; `fields` decodes them
     folds : array: the patch-folding table, three feeds an entry
     uops : vector: the micro-operations
     """
@@ -60,7 +60,7 @@ def _unit_fields(unit: Unit, index: int, word: int) -> dict[str, int]:
 
 @lru_cache(maxsize=16)
 def _absent(unit: Unit, config: Config) -> tuple[tuple[int, int], ...]:
-    """Return registers with bits of fields that a configuration has not: its hardware does not look at them."""
+    """Return registers with the bits of fields that a configuration does not have, which its hardware ignores."""
     there = fields_of(unit, config)
     return tuple((r.index, (1 << f.bits) - 1 << f.offset) for r in UNITS[unit].registers for f in r.fields
                  if f not in there)
@@ -77,7 +77,7 @@ def _fold(words: tuple[int, ...]) -> tuple[Fields, ...]:
 
 
 class _Registers:
-    """The registers of all units, command by command."""
+    """The registers of all units, updated command by command."""
 
     def __init__(self, config: Config) -> None:
         self._config = config
@@ -131,13 +131,13 @@ def operations(commands: bytes, config: Config) -> dict[Unit, list[Operation]]:
 
 @dataclass(frozen=True)
 class Stream:
-    """A command stream, which may break the layout, as the units get it.
+    """A command stream, possibly malformed, as the units get it.
 
     Members
     -------
     operations : RUNs of each working unit, in order
     refused : units whose next command after these names a register that does not exist
-    end : what is wrong with the stream after all of these, or None where it ends as it should
+    end : the error at which the stream breaks off after all of these, or None if it ends properly
     """
 
     operations: dict[Unit, list[Operation]]
@@ -146,7 +146,7 @@ class Stream:
 
 
 def read_stream(commands: bytes, config: Config) -> Stream:
-    """Return what the units get of a stream, up to where it breaks the layout."""
+    """Return what the units get of a stream, up to its first error."""
     registers = _Registers(config)
     stream = Stream({unit: [] for unit in UNITS}, {}, None)
     try:

@@ -1,4 +1,4 @@
-"""Permissions of files that are written under another name first: `mkstemp` and `mkdtemp` make private ones."""
+"""Permissions of files that are first written under another name, which `mkstemp` and `mkdtemp` make private."""
 
 import os
 
@@ -16,7 +16,7 @@ def new_folder_mode() -> int:
 
 
 def _mask() -> int:
-    """Return the process's umask, which the system tells only to who sets it."""
+    """Return the process's umask, which can only be read by setting it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

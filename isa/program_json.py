@@ -1,4 +1,4 @@
-"""The JSON of a compiled file: the configuration, the table of layers, and what else was kept, by their types."""
+"""The JSON of a compiled file: the configuration, the table of layers, and other metadata, with their types."""
 
 import json
 import math
@@ -43,7 +43,7 @@ def read_description(data: bytes) -> Description:
         raise
     except ValueError as error:
         raise ProgramError(f"the JSON of the file cannot be read: {error}") from None
-    # Files from before there were profiles have none.
+    # Files older than profiles have none.
     values = {"profile": "canon"} | values if isinstance(values, dict) else values
     members = _object(values, "the JSON of the file", {
         "name": str, "config": dict, "layers": list, "meta": dict, "profile": str})

@@ -1,4 +1,4 @@
-"""What an operation must keep to that no machine looks at: where it is broken, results are undefined."""
+"""Rules of operations that no machine checks: where one is broken, results are undefined."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -13,9 +13,9 @@ Fields = Mapping[str, int]
 
 
 def broken_depthwise(fields: Fields) -> str:
-    """Return what an array operation breaks, if it is depthwise; empty if nothing.
+    """Return the rule that a depthwise array operation breaks; empty if none.
 
-    Tiles are as long as they say, and all columns of a row pass the array within `period`.
+    Tiles have their stated length, and all columns of a row pass the array within `period`.
     """
     if fields["mode"] != ArrayMode.DEPTHWISE:
         return ""
@@ -29,9 +29,9 @@ def broken_depthwise(fields: Fields) -> str:
 
 
 def broken_clamp(uop: Fields, fields: Fields) -> str:
-    """Return what a micro-operation of a vector operation breaks; empty if nothing.
+    """Return the rule that a micro-operation of a vector operation breaks; empty if none.
 
-    There is a value between the limits of a clamp: which of them wins otherwise is not the same on both designs.
+    The limits of a clamp must be in order: otherwise the two designs differ in which limit wins.
     """
     if not uop["clamp"] or fields["out_type"] == 1 or uop["act_min"] <= uop["act_max"]:
         return ""
@@ -40,7 +40,7 @@ def broken_clamp(uop: Fields, fields: Fields) -> str:
 
 @dataclass
 class _Tiles:
-    """Tiles of one RUN that follow each other: (slots, how many) for each size, all of it `repeat` times."""
+    """Consecutive tiles of one RUN: (slots, how many) for each size, the whole sequence `repeat` times."""
 
     run: int
     sizes: tuple[tuple[int, int], ...]
@@ -48,7 +48,7 @@ class _Tiles:
 
 
 class Buffers:
-    """Accumulator buffers, on their way from the array's operations to those of the vector unit."""
+    """Accumulator buffers between the array's operations and those of the vector unit."""
 
     def __init__(self) -> None:
         self._filled: deque[_Tiles] = deque()
@@ -56,7 +56,7 @@ class Buffers:
         self._open: tuple[int, int] | None = None
 
     def follow(self, operation: Operation) -> str:
-        """Return what the next operation of a stream breaks: tiles have as many slots as the buffers they get."""
+        """Return the rule that a stream's next operation breaks: tiles have as many slots as the buffers they get."""
         fields = operation.fields
         if operation.unit is Unit.ARRAY:
             before, self._open = self._open, None if fields["acc_last"] else (operation.run, fields["slots"])
@@ -70,7 +70,7 @@ class Buffers:
         return self._match()
 
     def _match(self) -> str:
-        """Hand over as much as is there; steps are few even where tiles are many."""
+        """Hand over all available buffers, in few steps even for many tiles."""
         queues = self._filled, self._taken
         while self._filled and self._taken:
             filled, taken = self._filled[0], self._taken[0]

@@ -1,4 +1,4 @@
-"""What one compiled model consists of: regions, commands, inputs and outputs, layers."""
+"""The contents of a compiled model: regions, commands, inputs and outputs, layers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ __all__ = ["ALIGN_BYTES", "REGION_ARENA", "REGION_IMAGE", "REGION_STATE", "Layer
 
 REGION_IMAGE, REGION_ARENA, REGION_STATE = 0, 1, 2
 
-#: Sections of a file, constants and tensors begin at multiples of it.
+#: Alignment of sections of a file, constants and tensors.
 ALIGN_BYTES = 16
 
 

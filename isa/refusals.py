@@ -1,4 +1,4 @@
-"""Which rule of isa/legality.py an operation breaks, in words."""
+"""Names the rule of isa/legality.py that an operation breaks."""
 
 import operator
 import re
@@ -69,7 +69,7 @@ def _first(unit: Unit | None, config: Config, values: Mapping[str, int], running
 
 @cache
 def _finder(unit: Unit | None, config: Config, running: bool) -> Callable[[Fields], Rule | None]:
-    """Return what gives the first rule that fields break."""
+    """Return a function that finds the first rule that fields break."""
     rules = [(rule, holding(test)) for rule, test in bound(UOP_RULES if unit is None else RULES[unit], config)
              if rule.running == running]
 
@@ -82,7 +82,7 @@ def _finder(unit: Unit | None, config: Config, running: bool) -> Callable[[Field
 
 
 def holding(test: Test) -> Callable[[Fields], bool]:
-    """Return a function that says of fields, numbers by name, what `value` says: without a walk of the tree, faster."""
+    """Return a function of fields, numbers by name, equal to `value` but faster: it does not walk the tree."""
     if isinstance(test, Compare):
         return _applied(COMPARE[test.symbol], test.left, test.right)
     parts = [holding(part) for part in test.tests]

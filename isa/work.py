@@ -1,4 +1,4 @@
-"""How long an operation can take: what a file is refused for, and what a simulation gives up after, start here."""
+"""Upper bounds of an operation's time, for refusing files and for simulation time limits."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ _OPERATION, _RUN, _TILE, _CHUNK = 64, 4, 16, 16
 
 
 def operation_cycles(operation: Operation, config: Config) -> int:
-    """Return cycles of an operation that waits neither for others nor for memory; a little more than it takes.
+    """Return an upper bound of an operation's cycles, without waits for other units or for memory.
 
     Fields that break a rule of docs/reference/semantics.md make no number negative.
     """
