@@ -24,7 +24,7 @@ _FETCH_LIMIT, _LOAD_LIMIT = 8, 64
 
 
 class ReadChannel(wiring.Component):
-    """Share AR and R between fetch and load. If both wait, load gets one burst for each of fetch, or 15.
+    """Share AR and R between fetch and load. If both wait, load gets one burst for each of fetch if `urgent`, else 15.
 
     Members
     -------

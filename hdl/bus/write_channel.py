@@ -56,7 +56,7 @@ class WriteChannel(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Send the data of a burst after its address has been accepted."""
+        """Send the data of bursts that have been taken."""
         m = Module()
         bus = self.bus
         m.submodules.address = address = SkidBuffer(BurstLayout())
@@ -73,7 +73,7 @@ class WriteChannel(wiring.Component):
             address.i.payload.eq(self.bursts.payload), address.i.valid.eq(started),
             flags.i.payload.eq(self.bursts.payload.last), flags.i.valid.eq(started),
         ]
-        # Bursts whose address is accepted and whose data is not yet.
+        # Bursts that have been taken and whose data has not been sent.
         owed, owes = Signal(range(_WRITE_LIMIT + 1)), Signal()
         paid = Signal()
         m.d.comb += [

@@ -46,7 +46,7 @@ def alu_flags(operation: Value) -> list[Value]:
 def a_inverted(operation: Value) -> Value:
     """Return whether an `isa.uop.Alu` takes the complement of a: in even lanes, in odd lanes.
 
-    Of a pair of lanes, one subtracts its own operand; the other passes its operand to the partner to subtract.
+    Of a pair of lanes, one subtracts its own operand, the other its partner's.
     """
     subtracts = operation.matches(*_SUBTRACTING)
     return Cat(subtracts | operation.matches(*_codes(Alu.PAIR_DIFFERENCE)), subtracts)

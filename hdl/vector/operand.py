@@ -29,7 +29,7 @@ class StreamOperand(wiring.Component):
     Members
     -------
     step : In(OperandLayout), the step that started in the cycle before; it need not be valid
-    used : In(1), in the last cycle but one: the next step starts a beat with this operand; otherwise its elements are 0
+    used : In(1), at the last stage but one: the beat there has this operand; otherwise its elements are 0
     granted : In(1), a word of this stream was granted in this cycle
     data : In(word), the read port's data
     word : Out(word), the word READ_LATENCY_CYCLES + 1 cycles after its grant
