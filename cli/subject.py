@@ -44,7 +44,7 @@ _COMPILED = b"TQHM"
 class Subject:
     """The subject of a command: a model, compiled unless only the golden model runs it, or only a compiled file.
 
-    `warm` is the program for inferences after the first one, where it was asked for.
+    `warm` is the program for inferences after the first one, if requested.
     """
 
     path: str
@@ -94,7 +94,7 @@ def open_subject(path: str, config: str | Config | None, engine: str, memory: Me
                  pattern_files: Sequence[str] = (), arithmetic: Arithmetic = RTL) -> Subject:
     """Read a model, and compile it for a memory unless `engine` is golden, or read a compiled file.
 
-    What the RTL engine lacks is said before anything takes long; `waves` and `arithmetic` are those of the RTL.
+    Missing requirements of the RTL engine are reported before long work; `waves` and `arithmetic` are the RTL's.
     """
     check_resident(resident, engine)
     if pattern_files and (is_compiled(path) or engine == "golden"):
@@ -129,7 +129,7 @@ def patterns_of(files: Sequence[str]) -> list[Pattern]:
 
 
 def check_engine(engine: str, config: Config, waves: Waves | None = None, arithmetic: Arithmetic = RTL) -> None:
-    """Raise now what building the simulator would raise after minutes, if one has to be built."""
+    """Raise errors of a simulator build now, not after minutes, if one has to be built."""
     if engine == "rtl":
         ready(config, trace="" if waves is None else waves.kind, design=accelerator_with(arithmetic, config))
 

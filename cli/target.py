@@ -23,15 +23,15 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class Target:
-    """What `--config`, `--board` and the options of the memory say together.
+    """The combined result of `--config`, `--board` and the options of the memory.
 
     Members
     -------
     config : a configuration, its name or file, or None: the default's
-    memory : that is simulated, and that the schedule is searched for
+    memory : for which the schedule is searched, and which is simulated
     clock_hz : at which cycles are shown as time
     board : name of the board, None where none was named
-    plain : the memory without what the board says
+    plain : the memory without the board's settings
     """
 
     config: str | Config | None

@@ -38,7 +38,7 @@ PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
 class Verdict:
     """Outcome of one case.
 
-    `cycles` are those of its first input set, where the engine counts them, `resident_cycles` with weights that stayed.
+    `cycles` are those of its first input set, if the engine counts them; `resident_cycles` with resident weights.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Verifier:
     Parameters
     ----------
     engine : "rtl", "executor" or "golden"
-    oracle : "golden", "tflm", "litert", or None: what is stored next to a case, else golden
+    oracle : "golden", "tflm", "litert", or None: the arrays stored next to a case, else golden
     sets, seed : drawn inputs of a case that has none stored
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
@@ -148,7 +148,7 @@ class Verifier:
                     inputs: Sequence[InputSet]) -> tuple[list[tuple[Array, ...]], str]:
         assert self._public is not None and self.oracle is not None
         name = ORACLES[self.oracle][1]
-        # LiteRT carries the inputs' shapes through the model itself, TFLite Micro believes the file.
+        # LiteRT propagates the inputs' shapes through the model itself, TFLite Micro trusts the file.
         changed = (self.oracle == "tflm" and model.is_propagated) or (self.shapes and self.shapes.signature)
         source = write_model(model) if changed else case.model
         try:
@@ -173,7 +173,7 @@ class Verifier:
 
 
 class PartitionVerifier(Verifier):
-    """Leaves operators that the accelerator does not take to the host, and holds all against the whole in LiteRT."""
+    """Leaves operators that the accelerator does not support to the host, and compares the result with LiteRT's."""
 
     def _check(self, case: Case) -> Verdict:
         subject = open_mixed(str(case.model), self.config, self.memory, self.shapes)

@@ -36,7 +36,7 @@ class Asked:
     patterns: Sequence[str]
 
     def verifier(self) -> Verifier:
-        """Return what checks cases in this process."""
+        """Return the verifier for cases in this process."""
         kind = PartitionVerifier if self.partitioned else Verifier
         return kind(self.engine, self.oracle, self.config, self.memory, self.sets, self.seed, self.resident,
                     self.profile, self.shapes, patterns_of(self.patterns))

@@ -32,7 +32,7 @@ _COLUMNS = (
 
 
 def estimate_config(config: Config) -> Config:
-    """Return the machine whose cycles the compiler estimates: the parallel one, also for the slower serial one."""
+    """Return the machine whose cycles the compiler estimates: the parallel one, also for the slower serial design."""
     return replace(config, design="parallel")
 
 
@@ -45,11 +45,11 @@ def layer_rows(program: Program, config: Config, cycles: Mapping[int, int], time
                model: Model | None = None) -> list[Report]:
     """Return one row per layer; `cycles` by operator index, absent where unknown.
 
-    A layer's utilization is its share of the multipliers' cycles while the array worked for it, None where that is not
-    known: without a timeline. Layers that take turns have one `group`, the index of the first of them.
+    A layer's utilization is its share of the multipliers' cycles while the array worked for it; None without a
+    timeline. Layers that alternate have one `group`, the index of the first of them.
 
-    With the model, operators that take no command have a row too: unit "host" for the conversion of float32 inputs
-    and outputs, "none" for what is only another view of the same bytes, or was absorbed by a neighbour.
+    With the model, operators without commands have a row too: unit "host" for the conversion of float32 inputs and
+    outputs, "none" for another view of the same bytes, or for an operator that was merged into a neighbour.
     """
     busy = array_cycles(program, timeline) if timeline else {}
     group = {index: members[0] for members in groups(program.layers) if len(members) > 1 for index in members}
@@ -68,7 +68,7 @@ def layer_rows(program: Program, config: Config, cycles: Mapping[int, int], time
 
 
 def idle_row(model: Model, op: Operator) -> Report:
-    """Return the row of an operator that takes no command."""
+    """Return the row of an operator without commands."""
     tensors = [model.main.tensors[index] for index in (*op.inputs[:1], *op.outputs) if index >= 0]
     edge = op.op in ("QUANTIZE", "DEQUANTIZE") and any(tensor.dtype == "float32" for tensor in tensors)
     return {"index": op.index, "op": op.op, "name": _output_name(model, op), "unit": "host" if edge else "none",
@@ -125,7 +125,7 @@ def sim_report(path: str, config: Config, model: Model | None, program: Program 
 
 
 def _lost(program: Program | None, found: Inference, config: Config) -> dict[str, int] | None:
-    """Return where the cycles went, None where the engine knows no time or tells no times of operations."""
+    """Return where the cycles went; None if the engine does not model time, or gives no times of operations."""
     if program is None or not found.timeline or found.cycles is None:
         return None
     return lost_cycles(program, found.timeline, found.cycles, found.counters, macs=config.macs)
@@ -182,14 +182,14 @@ def time_text(cycles: int, clock_hz: int) -> str:
 
 
 def bound_text(lost: Mapping[str, int]) -> str:
-    """Say what takes most of an inference's cycles, and what would help."""
+    """Return what takes most of an inference's cycles, and what would help, in words."""
     reason = max(lost, key=lambda name: lost[name])
     what, remedy = REASONS[reason]
     return f"{what}, {lost[reason] / max(sum(lost.values()), 1):.0%} of the cycles; would help: {remedy}"
 
 
 def host_lines(report: Report) -> list[tuple[str, str]]:
-    """Return what the summary says of operators that stay with the host."""
+    """Return the summary's lines about operators on the host."""
     host, parts = report["host"], len(report["parts"])
     took = f", {host['seconds'] * 1e3:,.2f} ms in LiteRT" if "seconds" in host else ""
     lines = [("host", f"{host['operators']} operator{'' if host['operators'] == 1 else 's'}{took}; {parts} accelerated "

@@ -84,7 +84,7 @@ def _rows(report: Report, estimates: dict[int, int], engine: str) -> list[dict[s
         measured = engine == "rtl" and cycles > 0
         inside = row.get("group") is not None
         if inside:
-            # How a group's cycles are shared out among layers that take turns means nothing.
+            # The split of a group's cycles between alternating layers has no meaning.
             found.append({"cells": (row["index"], row["op"], row["unit"], "", "", "", f"{row['macs']:,}",
                                     percent(row["utilization"]), f"{row['bytes']:,}", row["bound"], row["name"]),
                           "pixels": 0, "inside": True})
@@ -129,14 +129,14 @@ def _command_line() -> str:
 
 
 def _lost(report: Report) -> list[tuple[str, str, str]]:
-    """Return what the cycles went to, the most first: words, cycles, share."""
+    """Return where the cycles went, largest share first: words, cycles, share."""
     lost, cycles = report.get("lost") or {}, report["cycles"]
     return [(REASONS[reason][0], f"{count:,}", percent(count / max(cycles, 1)) or "0 %")
             for reason, count in sorted(lost.items(), key=lambda item: -item[1])]
 
 
 def _waits(report: Report) -> list[tuple[str, ...]]:
-    """Return the hardware's counters of waits, the longest first: unit, for what, cycles, share."""
+    """Return the hardware's wait counters, longest first: unit, reason, cycles, share."""
     return [(unit, what, f"{cycles:,}", percent(share) or "0 %")
             for unit, what, cycles, share in wait_rows(report["counters"])] if report.get("counters") else []
 
@@ -155,7 +155,7 @@ def _warm(report: Report) -> list[tuple[str, ...]]:
 
 
 def _peaks(parts: Sequence[tuple[Compiled, Inference]]) -> list[tuple[str, str]]:
-    """Return how much of the scratchpad is in use at once, at most, and the arena's size, of the largest program."""
+    """Return the peak use of the scratchpad and the arena's size, of the largest program."""
     words = max(peak_words(memory_map(compiled), found.timeline) for compiled, found in parts)
     config = parts[0][0].program.config
     arena = max(compiled.program.arena_bytes for compiled, _ in parts)

@@ -27,9 +27,9 @@ class Column:
     -------
     name : its head
     number : right-aligned, never cut
-    least : characters that a text may be shortened to, in its middle, or folded to, if no word is longer
-    gives_way : the larger, the earlier it is shortened and then left out; 0: it is never left out
-    folds : what does not fit continues in the next line, at spaces
+    least : characters to which a text may be shortened in its middle, or folded, if no word is longer
+    gives_way : priority for being shortened and then left out, highest first; 0: never left out
+    folds : text that does not fit continues in the next line, at spaces
     """
 
     name: str
@@ -132,7 +132,7 @@ def _fit(columns: Sequence[Column], natural: Sequence[int], least: Sequence[int]
     for number in order:
         if columns[number].gives_way and sum(widths.values()) + len(widths) - 1 > width:
             del widths[number]
-    # What the last one that was left out had is room for the others.
+    # The space of the last column that was left out is given to the others.
     for number in [n for n in order if n in widths]:
         room = width - sum(widths.values()) - (len(widths) - 1)
         widths[number] = min(natural[number], widths[number] + max(room, 0))
@@ -166,7 +166,7 @@ def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], 
                     shortened(row[number], widths[number]) if line == 0 else "")
                 texts.append(text.rjust(widths[number]) if columns[number].number else text.ljust(widths[number]))
             made.append(("  " * (position > 0) + (" " * gap).join(texts)).rstrip())
-    # What has nothing in the columns of a further line needs none.
+    # A column without text for a further line needs none.
     return [line for number, line in enumerate(made) if line or number == 0]
 
 

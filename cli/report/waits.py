@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 __all__ = ["WAITS", "most_waited", "wait_rows"]
 
-#: The counters of isa/control.py that count waiting: which unit, and for what. Several may count in one cycle.
+#: The wait counters of isa/control.py: which unit, and for what. Several may count in one cycle.
 WAITS = {
     "fetch_stall": ("fetch", "commands from memory"),
     "load_token": ("load", "another unit, to free what it writes over (tokens)"),

@@ -20,9 +20,9 @@ Array = npt.NDArray[Any]
 _INTEGERS = ("int8", "uint8", "int16")
 #: Inputs of these types are drawn over their whole range.
 _DRAWN = (*_INTEGERS, "uint16", "uint32")
-#: Inputs of these operators that are indices, and the input whose first axis they count.
+#: Index inputs of these operators, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}
-#: Operators that make other indices of indices.
+#: Operators that make indices from indices.
 _OF_INDICES = ("ADD", "CAST", "EXPAND_DIMS", "MAXIMUM", "MINIMUM", "RESHAPE", "SELECT", "SELECT_V2", "SQUEEZE", "SUB")
 
 
@@ -41,7 +41,7 @@ class InputKind:
     quantization: tuple[float, int] | None = None
 
     def hint(self, array: Array) -> str:
-        """Say how to make the array fit, where that is plain: real numbers for a quantized input."""
+        """Return how to make the array fit, if that is known: real numbers for a quantized input."""
         if array.dtype.kind != "f" or self.quantization is None or self.dtype not in _INTEGERS:
             return ""
         scale, zero_point = self.quantization
@@ -133,7 +133,7 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
 
 
 def float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
-    """Return what the int8 of the QUANTIZE after the tensor can hold, else -1..1."""
+    """Return the range of the int8 of the QUANTIZE after the tensor, else -1..1."""
     for op in model.main.operators:
         if op.op == "QUANTIZE" and op.inputs[0] == tensor.index:
             target = model.main.tensors[op.outputs[0]]
@@ -143,9 +143,9 @@ def float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
 
 
 def _index_limit(model: Model, tensor: Tensor) -> int:
-    """Return one more than the largest integer that makes sense for the tensor: of the smallest table that it reaches.
+    """Return one more than the largest useful index of the tensor: that of the smallest table that it reaches.
 
-    Keras adds the rows of a table to indices below 0, and chooses between the two.
+    Keras adds the rows of a table to negative indices, and chooses between the two.
     """
     reached, limits = {tensor.index}, []
     for op in model.main.operators:

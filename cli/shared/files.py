@@ -19,12 +19,12 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
 
-#: Endings of what `is_image` knows, for a file that is none.
+#: File name extensions of pictures, for a file that is none.
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
 
 Array = npt.NDArray[Any]
 
-#: A path of this name is standard output.
+#: The path that means standard output.
 STDOUT = "-"
 
 
@@ -82,7 +82,7 @@ def _write(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        # mkstemp's files are private; what a user asks for has the rights of any other new file.
+        # mkstemp's files are private; a requested file gets the permissions of any other new file.
         os.chmod(temporary, new_file_mode())
         os.replace(temporary, path)
     except BaseException:
@@ -110,7 +110,7 @@ def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
 
 
 def _other_kind(start: bytes) -> str:
-    """Say what a file that begins so is, and what would help."""
+    """Return what kind of file begins so, and what would help."""
     if not start:
         return "an empty file"
     if start.startswith(b"\x93NUMPY"):

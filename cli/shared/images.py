@@ -1,4 +1,4 @@
-"""Pictures as inputs: decoded, resized, and quantized as the model's input says."""
+"""Pictures as inputs: decoded, resized, and quantized for the model's input."""
 
 import warnings
 from pathlib import Path
@@ -55,7 +55,7 @@ def _pixels(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.uint8]:
     _, height, width, channels = shape
     try:
         with warnings.catch_warnings():
-            # A picture too large to be true is refused, not only warned of.
+            # A picture of implausible size is refused, not only warned about.
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             with Image.open(name) as picture:
                 if picture.mode.startswith(("I", "F")):

@@ -132,7 +132,7 @@ def engine_option(function: Function) -> Function:
 
 
 class FiniteRange(click.FloatRange):
-    """Real numbers of a range, which neither NaN nor infinity is."""
+    """Real numbers of a range, excluding NaN and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Return the number of a text; BadParameter for one that is none."""

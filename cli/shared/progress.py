@@ -54,11 +54,11 @@ class ProgressBar:
             self._progress.update(self._task, description=text)
 
     def say(self, line: str) -> None:
-        """Print a line that stays, on a terminal and in a pipe."""
+        """Print a permanent line, on a terminal and in a pipe."""
         self._console.print(f"tq-hw: {line}", markup=False, highlight=False, soft_wrap=True)
 
     def building(self, prefix: str = "") -> Callable[[str, float], None]:
-        """Return what a build of a simulator tells its progress to: its first words stay, the others move the bar."""
+        """Return the progress function of a simulator build: its first words stay, the other calls move the bar."""
         said = False
 
         def told(what: str, done: float) -> None:
@@ -71,9 +71,9 @@ class ProgressBar:
         return told
 
     def stages(self, prefix: str) -> Callable[[str, float], None]:
-        """Return what work of several stages tells its progress to; where there is no terminal, each one is a line.
+        """Return the progress function of work in several stages; without a terminal each stage is a line.
 
-        What a stage says after a comma changes while it goes on.
+        The text of a stage after a comma changes while it runs.
         """
         said = ""
 
@@ -120,7 +120,7 @@ class Meter:
     def seen(self, done: int, total: int, what: str) -> None:
         """Note that `done` of `total` are done.
 
-        The rate is that of the tasks after the first that was noted: nobody knows when that one began.
+        The rate is that of the tasks after the first one reported, because the start of that one is unknown.
         """
         now = time.monotonic()
         if what != self._what or done == 1:

@@ -31,7 +31,7 @@ def clean(value: Any) -> Any:
 
 
 def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Bytes of a file name go out as they came in; what the terminal does not know is escaped."""
+    """Write bytes of a file name as they were read; escape characters that the terminal cannot show."""
     assert isinstance(error, UnicodeEncodeError)
     wrong = error.object[error.start:error.end]
     if all("\udc80" <= letter <= "\udcff" for letter in wrong):
