@@ -2,15 +2,15 @@
 
     a, b  --table lookup-->  alu  --left shift, high multiply-->  right shift  --add, clamp-->  destination
 
-Every stage can be passed over. Stages, in order, all on 32-bit two's complement values:
+Every stage can be bypassed. The stages in order, all on 32-bit two's complement values:
 
-1. operands `a` and `b`; each may go through the 512-entry table of int32:
+1. operands `a` and `b`; each may index the table of 512 int32 entries:
    table 1 = entries 0..255, table 2 = entries 256..511, both indexed by the low 8 bits of the operand;
    table 3 (operand a only) = all entries, indexed by the low 9 bits.
 2. `alu` on (a, b) gives x, wrapping at 32 bits unless stated.
 3. multiply: left shift `x <<= max(shift, 0)` (wraps), then the high product with a multiplier m:
    nudged: (x*m + 2^30) >> 31, saturated (TFLite's SaturatingRoundingDoublingHighMul), or
-   truncated: (x*m) >> 31; LOW_B gives the low 32 bits of a*b of the alu's result times b.
+   truncated: (x*m) >> 31; LOW_B gives the low 32 bits of the alu's result times b.
 4. right shift by max(-shift, 0) (or by b for SHIFT_B), rounding HALF_AWAY (RoundingDivideByPOT),
    HALF_UP (add half, floor) or FLOOR.
 5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`, act_min <= act_max; to int16 if the output is
@@ -30,12 +30,12 @@ from tq_hw.isa.layout import Field, Register, register
 __all__ = ["OUTPUTS", "UOP", "VECTOR_REGISTERS", "Activation", "Alu", "Destination", "Multiply", "Reduce", "Rounding",
            "ShiftSource", "Source", "destinations"]
 
-#: Registers of the vector unit, which the fields of a micro-operation name.
+#: Number of vector registers that the fields of a micro-operation can name.
 VECTOR_REGISTERS = 8
 
 
 class Source(IntEnum):
-    """Where an operand comes from. BIAS, STREAM for b are the parameter block and stream B."""
+    """Source of an operand."""
 
     IMMEDIATE = 0
     REGISTER = 1
@@ -72,7 +72,7 @@ class Alu(IntEnum):
     AND = 13
     #: a if a >= 0 else b
     SELECT_NEGATIVE = 14
-    #: in lane l: a of lane l ^ 1, less a
+    #: in lane l: a of lane l ^ 1 minus a
     PAIR_DIFFERENCE = 15
 
 

@@ -1,15 +1,17 @@
-"""The code of compressed weights: rows of `cols` bytes, one for a scratchpad word each, as the load unit decodes them.
+"""Compressed weights: rows of `cols` bytes, one per scratchpad word, in the code that the load unit decodes.
 
-A run of coded bytes is a row of blocks. A block begins with two bytes: its width w (low four bits, 8 to 15 are 8; the
-others mean nothing) and its rows less one. Each byte of a row has a field of w bits: 0, -1, 1, -2, ... are 0, 1, 2, 3,
-... A field of 1 to 7 bits that is all ones stands for a byte of its own, an escape.
+A run of coded bytes is a sequence of blocks. A block starts with two bytes: its field width w (low four bits, 8 to 15
+mean 8; the other bits are ignored) and its number of rows minus one. Each byte of a row is a field of w bits, zigzag
+coded: 0, -1, 1, -2, ... are 0, 1, 2, 3, ... In a field of 1 to 7 bits, all ones is an escape: the byte itself is stored
+separately.
 
-Fields stand by planes: the lowest bits of a row's fields, `plane_bytes` of them, byte 0 in bit 0, then the next ones.
-The planes of the first row come first; then for each row its escapes, in order, and the planes of the row after it, if
-the block has one: planes first where both together are at most `view_bytes`, else escapes first. So the decoder, which
-sees `view_bytes` at a time, knows a cycle ahead where a row ends.
+Fields are stored as bit planes. A plane has `plane_bytes` bytes, with one bit of each field of a row, byte 0 in bit 0.
+The plane of the lowest bits comes first. A block starts with the planes of its first row. Then, for each row, come its
+escaped bytes in order and the planes of the next row, if there is one: planes first if both together are at most
+`view_bytes`, else escaped bytes first. The decoder sees `view_bytes` at a time, so it knows a cycle ahead where a row
+ends.
 
-Every run of bytes has a meaning: after its end there are zeros, and what rows do not need is left.
+Every byte string is valid: zeros follow its end, and bytes that the rows do not need are ignored.
 """
 
 from functools import lru_cache
@@ -25,7 +27,7 @@ __all__ = ["BLOCK_CYCLES", "HEADER_BYTES", "MOST_ROWS", "WIDEST", "Coded", "deco
 
 Bytes = npt.NDArray[np.uint8]
 
-#: Bytes in front of a block; rows of a block at most; bits of a field that holds every byte.
+#: Bytes of a block's header; most rows of a block; bits of a field that has a code for every byte.
 HEADER_BYTES = 2
 MOST_ROWS = 256
 WIDEST = 8
@@ -34,17 +36,17 @@ BLOCK_CYCLES = 2
 
 
 def plane_bytes(cols: int) -> int:
-    """Bytes of a plane: one bit of each field of a row."""
+    """Return the bytes of a plane: one bit of each field of a row."""
     return ceil_div(cols, 8)
 
 
 def view_bytes(cols: int) -> int:
-    """Bytes that the decoder sees at a time: eight planes, rounded up to a power of two."""
+    """Return the bytes that the decoder sees at a time: eight planes, rounded up to a power of two."""
     return 8 << ceil_log2(plane_bytes(cols))
 
 
 def decode_rows(data: bytes, rows: int, cols: int) -> Bytes:
-    """Return [rows, cols] bytes of a run of coded bytes, whatever it holds."""
+    """Return the [rows, cols] bytes that a run of coded bytes stands for; every byte string is valid."""
     plane, view = plane_bytes(cols), view_bytes(cols)
     found = np.zeros((rows, cols), np.uint8)
     reader = _Reader(data)
@@ -112,7 +114,7 @@ def _block(data: Bytes, planes: npt.NDArray[np.int64], escapes: npt.NDArray[np.i
 
 
 class Coded(NamedTuple):
-    """Coded rows, and the cycles in which the decoder gives them at best."""
+    """Coded rows, and the fewest cycles that the decoder takes for them."""
 
     data: bytes
     cycles: int
