@@ -240,11 +240,12 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
     if len(zero_point) != len(scale):
         raise record.error(f"{len(scale)} scales and {len(zero_point)} zero points, expected as "
                            f"many of one as of the other{_hint(table, scale)}")
-    # A scale that is too small may be of zeros alone: `zeros.py` sees when all operators are known.
-    is_zero = dtype in ("int8", "int16") or (len(scale) > 1 and dtype in ("int32", "int64"))
-    least = 0.0 if is_zero else MIN_SCALE
+    # A scale that is too small, or of a channel not finite, may be of zeros alone: `zeros.py` sees when all operators
+    # are known.
+    channels = len(scale) > 1
+    least = 0.0 if dtype in ("int8", "int16") or (channels and dtype in ("int32", "int64")) else MIN_SCALE
     for value in scale:
-        if not (math.isfinite(value) and value >= least):
+        if not (value >= least and math.isfinite(value)) and not (channels and least == 0 and not value < 0):
             raise record.error(f"scale is {value:g}, expected a finite normal float32 above 0")
     low, high = _INTEGER_RANGES.get(dtype, (-2**31, 2**31 - 1))
     for point in zero_point:

@@ -1,11 +1,15 @@
-"""Scales of 0, or too small for a normal float32, of tensors and weight channels that are all zeros.
+"""Scales of tensors and weight channels that are all zeros, where they are 0, subnormal or not finite.
 
 In 16x8 models TFLite's converter gives them to the first state of an RNN, to the result of a FILL from it, and to the
 products with it, which QUANTIZE may rescale. Every integer there is the zero point, whatever the scale, and so is each
 product with one. Such a tensor gets the least normal scale. Kernels that take the larger of two scales still take the
 other one. All-zero filters of a pruned network also have a scale of 0 there, if nothing is added to their sums.
+
+Where the converter fits weights to a bias by the scale 0 of a first state (GRU of Keras), the weights become zeros with
+infinite scales, and the scales of their bias are NaN.
 """
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -14,12 +18,14 @@ import numpy.typing as npt
 from tq_hw.model.errors import ModelError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 
-__all__ = ["MIN_SCALE", "with_normal_scales"]
+__all__ = ["MIN_SCALE", "NOT_FINITE", "with_normal_scales"]
 
 Array = npt.NDArray[np.bool_]
 
 #: The least normal float32.
 MIN_SCALE = 2.0**-126
+#: What a channel of zeros gets for a scale that is not finite: LiteRT's double product with one is not a number.
+NOT_FINITE = 2 * MIN_SCALE
 #: Whose result is the zero point if one input is nothing but zeros; of the first three a bias must be zeros, too.
 _PRODUCTS = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "MUL")
 #: Whose weights have a scale for each channel, and where their bias is.
@@ -36,7 +42,7 @@ def with_normal_scales(model: Model, name: str) -> Model:
 
 
 def _normal(subgraph: Subgraph, place: str) -> Subgraph:
-    tiny = {tensor.index for tensor in subgraph.tensors if _is_tiny(tensor)}
+    tiny = {tensor.index for tensor in subgraph.tensors if _is_odd(tensor)}
     if not tiny:
         return subgraph
     dead = {index for index in tiny if _is_dead(subgraph, index)}
@@ -49,36 +55,41 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
                               if index in tiny and not _takes_zeros(operator, index, tiny)}
     for index in sorted(wrong):
         tensor = subgraph.tensors[index]
-        raise ModelError(f"{place}, tensor {index} {tensor.name[:60]!r}, quantization: scale is {_least(tensor):g}, "
-                         "expected a finite normal float32 above 0")
-    return replace(subgraph, tensors=tuple(_with_least(tensor) if tensor.index in tiny | dead else tensor
+        raise ModelError(f"{place}, tensor {index} {tensor.name[:60]!r}, quantization: scale is "
+                         f"{_first_odd(tensor):g}, expected a finite normal float32 above 0")
+    return replace(subgraph, tensors=tuple(_with_normal(tensor) if tensor.index in tiny | dead else tensor
                                            for tensor in subgraph.tensors))
 
 
-def _is_tiny(tensor: Tensor) -> bool:
-    return tensor.quantization is not None and _least(tensor) < MIN_SCALE
+def _is_normal(scale: float) -> bool:
+    return math.isfinite(scale) and scale >= MIN_SCALE
 
 
-def _least(tensor: Tensor) -> float:
+def _is_odd(tensor: Tensor) -> bool:
+    return tensor.quantization is not None and not all(map(_is_normal, tensor.quantization.scale))
+
+
+def _first_odd(tensor: Tensor) -> float:
     assert tensor.quantization is not None, "has a scale"
-    return min(tensor.quantization.scale)
+    return next(each for each in tensor.quantization.scale if not _is_normal(each))
 
 
-def _with_least(tensor: Tensor) -> Tensor:
+def _with_normal(tensor: Tensor) -> Tensor:
     assert tensor.quantization is not None, "has a scale"
-    scale = tuple(max(each, MIN_SCALE) for each in tensor.quantization.scale)
+    scale = tuple(each if _is_normal(each) else MIN_SCALE if math.isfinite(each) else NOT_FINITE
+                  for each in tensor.quantization.scale)
     return replace(tensor, quantization=replace(tensor.quantization, scale=scale))
 
 
 def _is_dead(subgraph: Subgraph, index: int) -> bool:
-    """Whether weights or biases are zeros in all channels whose scale is tiny, and no bias is added there.
+    """Whether weights or biases are zeros in all channels whose scale is not normal, and no bias is added there.
 
     Sums of such a channel are 0, and rescaled to 0 by whatever scale: the output is its zero point.
     """
     quantization = subgraph.tensors[index].quantization
     if quantization is None or len(quantization.scale) < 2 or any(quantization.zero_point):
         return False
-    channels = np.array(quantization.scale) < MIN_SCALE
+    channels = np.array([not _is_normal(each) for each in quantization.scale])
     if not _are_zeros(subgraph.tensors[index], channels):
         return False
     for operator in subgraph.operators:

@@ -18,6 +18,7 @@ import numpy as np
 
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph
+from tq_hw.model.tflite.zeros import NOT_FINITE
 from tq_hw.sim.golden.registry import input_tensor, int_option, located, output_tensor
 
 __all__ = ["check_profile", "factor", "profile_rules"]
@@ -201,6 +202,16 @@ def constraint_litert_state(op: Operator, subgraph: Subgraph) -> str | None:
 def constraint_litert_bias(op: Operator, subgraph: Subgraph) -> str | None:
     """Have a bias."""
     return "none" if input_tensor(op, subgraph, 2) is None else None
+
+
+@_rule("litert", _UNDEFINED, "FULLY_CONNECTED")
+def constraint_litert_scales(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give weights of int16 activations finite scales."""
+    tensor, weights = input_tensor(op, subgraph, 0), input_tensor(op, subgraph, 1)
+    if tensor is None or tensor.dtype != "int16" or weights is None or weights.quantization is None:
+        return None
+    count = weights.quantization.scale.count(NOT_FINITE)
+    return f"{count} that are not for tensor {weights.index}, {weights.name!r}" if count else None
 
 
 @_rule("litert", _REFUSED, "QUANTIZE")

@@ -144,6 +144,13 @@ def without_bias() -> bytes:
     return b.build(b.add("CONV_2D", [b.input((1, 2, 2, 3), scale=0.5), weights, -1], scale=4.0))
 
 
+def without_scales() -> bytes:
+    """Weights that the converter fits to a bias by a state's scale of 0."""
+    b, scales = ModelBuilder("weights"), [float("inf")] * 2
+    weights = b.constant(np.zeros((2, 3), np.int8), scale=scales)
+    return b.build(b.add("FULLY_CONNECTED", [b.input((1, 3), "int16", scale=0.5), weights, -1], scale=4.0))
+
+
 def to_int32() -> bytes:
     b = ModelBuilder()
     x, y = b.input((1, 5), scale=0.5), b.tensor((1, 5), "int32", scale=0.1)
@@ -261,6 +268,8 @@ REFUSED = [
     ("litert", wide("SUM"), "operator 0 (SUM)", "Sum no int16: the kernel reads bytes; found int16 for tensor 0, 't0'. "
      "LiteRT's result is undefined"),
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Have a bias; found none. LiteRT refuses it"),
+    ("litert", without_scales(), "operator 0 (FULLY_CONNECTED)", "Give weights of int16 activations finite scales; "
+     "found 2 that are not for tensor 0, 't0'. LiteRT's result is undefined"),
     ("litert", to_int32(), "operator 0 (QUANTIZE)", "Make no int32 of int8 or uint8; found int8 to int32. LiteRT "
      "refuses it"),
 ]

@@ -1,4 +1,4 @@
-"""model.tflite.zeros: scales of 0 are taken where nothing but zeros has them, and refused where a scale matters."""
+"""model.tflite.zeros: scales of 0, and infinite ones, are taken where nothing but zeros has them, and else refused."""
 
 from collections.abc import Callable
 
@@ -118,9 +118,12 @@ def test_damaged_operators_make_no_zeros(inputs: tuple[int, ...]) -> None:
         parse_model(builder.build(made), "m.tflite")
 
 
-def pruned(builder: ModelBuilder, op: str, bias: tuple[int, ...] | None) -> int:
-    """Filters of which one is all zeros and has a scale of 0, as the converter makes them where no bias is added."""
-    rng, scales = np.random.default_rng(3), [0.01, 0.0, 0.02]
+def pruned(builder: ModelBuilder, op: str, bias: tuple[int, ...] | None, scale: float = 0.0) -> int:
+    """Filters of which one is all zeros and has a scale of 0, as the converter makes them where no bias is added.
+
+    Those that it fits to a bias by a state's scale of 0 (GRU of Keras) have infinite ones, their biases none.
+    """
+    rng, scales = np.random.default_rng(3), [0.01, scale, 0.02]
     x = builder.input((1, 4, 4, 3) if op != "FULLY_CONNECTED" else (2, 6), "int16", scale=1e-4)
     shape, axis = {"FULLY_CONNECTED": ((3, 6), 0), "DEPTHWISE_CONV_2D": ((1, 2, 2, 3), 3)}.get(op, ((3, 2, 2, 3), 0))
     weights = rng.integers(-127, 128, shape).astype(np.int8)
@@ -145,12 +148,27 @@ def test_filters_of_zeros_equal_litert(op: str, bias: tuple[int, ...] | None,
     np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0], expected)
 
 
+@pytest.mark.parametrize("op", ["FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"])
+@pytest.mark.parametrize("scale", [float("inf"), float("nan")])
+def test_filters_of_zeros_without_a_finite_scale_equal_tflm(op: str, scale: float,
+                                                            oracles: Callable[[str], Oracle]) -> None:
+    builder, rng = ModelBuilder("pruned"), np.random.default_rng(5)
+    data = builder.build(pruned(builder, op, (700, 0, -9000), scale))
+    model = parse_model(data, "pruned").under("tflm")
+    inputs = [rng.integers(-32768, 32768, model.main.tensors[0].shape).astype(np.int16)]
+    expected = oracles("tflm").run(data, inputs)[0]
+    assert expected[..., 0].any() and not expected[..., 1].any()
+    np.testing.assert_array_equal(run(model, inputs).outputs[0], expected)
+    np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, inputs).outputs[0], expected)
+
+
+@pytest.mark.parametrize("scale", [0.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("bias", [(1, 1, 1), (1, 0, 1)])
-def test_filters_that_are_not_zeros_need_a_scale(bias: tuple[int, ...]) -> None:
-    """The first has a bias where the scale is 0, the second is read by a sum, too."""
+def test_filters_that_are_not_zeros_need_a_scale(bias: tuple[int, ...], scale: float) -> None:
+    """The first has a bias where the scale is none, the second is read by a sum, too."""
     builder = ModelBuilder("pruned")
-    made = [pruned(builder, "FULLY_CONNECTED", bias)]
+    made = [pruned(builder, "FULLY_CONNECTED", bias, scale)]
     if not bias[1]:
         made.append(builder.add("ABS", [1], scale=0.1))
-    with pytest.raises(ModelError, match="tensor 1 '.*', quantization: scale is 0, expected a finite normal"):
+    with pytest.raises(ModelError, match=f"tensor 1 '.*', quantization: scale is {scale:g}, expected a finite normal"):
         parse_model(builder.build(*made), "pruned.tflite")
