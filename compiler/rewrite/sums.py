@@ -1,5 +1,7 @@
 """ADD_N and CUMSUM of integers by additions; CUMSUM of float32 between int8 tensors where integers are proved equal.
 
+Sums and extremes of int64 are made of halves, of halves of those, and so on.
+
 A float32 sum of numbers `scale * i` differs from `scale * N`, N the sum of all i, by less than a bound that holds for
 any order of additions. If no possible N is that close to a threshold of QUANTIZE, the result is a function of N, which
 int32 computes exactly. The compiler checks every possible N.
@@ -13,6 +15,7 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 from tq_hw.sim.golden.arith import INT8_CODES, quantize_multiplier, round_half_away
 from tq_hw.sim.golden.pair import settle
+from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option
 
 __all__ = ["SUMS"]
@@ -22,6 +25,8 @@ _BITS = 30
 _ROUNDING = 2.0**-24
 _MOST_TERMS = 4096
 _PLAIN: dict[str, OptionValue] = {"fused_activation_function": "NONE"}
+#: Reductions, and what makes one of two halves.
+_HALVES = {"SUM": "ADD", "REDUCE_MAX": "MAXIMUM", "REDUCE_MIN": "MINIMUM"}
 
 
 def _axis(graph: Subject, op: Operator) -> int | None:
@@ -72,6 +77,39 @@ def cumsum_by_doubling(graph: Subject, op: Operator) -> Rewrite | None:
         return Rewrite([op], [Operator(op.index, "RESHAPE", (current, target), op.outputs)])
     new[-1] = Operator(op.index, new[-1].op, new[-1].inputs, op.outputs, new[-1].options)
     return Rewrite([op], new)
+
+
+@pattern(*_HALVES)
+def double_words_by_halves(graph: Subject, op: Operator) -> Rewrite | None:
+    """Two halves of an axis become one, element by element, until one element is left; a last odd one waits."""
+    source, wanted, rank = graph.input(op), graph.constant(op, 1), len(graph.input(op).shape)
+    if source.dtype != "int64" or wanted is None or source.data is not None or 0 in source.shape:
+        return None
+    new: list[Operator] = []
+    shape, current = list(source.shape), source.index
+
+    def part(axis: int, begin: int, count: int) -> int:
+        begins, sizes = np.zeros(rank, np.int32), np.array(shape, np.int32)
+        begins[axis], sizes[axis] = begin, count
+        made = graph.add_tensor(source, sizes.tolist())
+        new.append(Operator(op.index, "SLICE", (current, graph.add_constant(begins), graph.add_constant(sizes)),
+                            (made,)))
+        return made
+
+    for axis in axes(wanted, rank):
+        while (count := shape[axis]) > 1:
+            half = count // 2
+            both, rest = (part(axis, 0, half), part(axis, half, half)), part(axis, 2 * half, 1) if count % 2 else None
+            shape[axis] = half
+            current = graph.add_tensor(source, shape)
+            new.append(Operator(op.index, _HALVES[op.op], both, (current,), _PLAIN if op.op == "SUM" else {}))
+            if rest is not None:
+                shape[axis] += 1
+                joined = (current, rest)
+                current = graph.add_tensor(source, shape)
+                new.append(Operator(op.index, "CONCATENATION", joined, (current,), {"axis": axis, **_PLAIN}))
+    target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
+    return Rewrite([op], [*new, Operator(op.index, "RESHAPE", (current, target), op.outputs)])
 
 
 @pattern("QUANTIZE")
@@ -138,4 +176,4 @@ def add_n(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 #: Patterns in the order in which they are tried.
-SUMS = (add_n, cumsum_by_doubling, float_cumsum)
+SUMS = (add_n, cumsum_by_doubling, double_words_by_halves, float_cumsum)

@@ -93,7 +93,7 @@ _TABLE = {
     "q8toint q8toint -> bool": " ".join(COMPARISONS[:4]),
     "q8orany q8orany -> bool": " ".join(COMPARISONS[4:]),
     "q8or16 index -> q8or16": "MEAN",
-    "q8or16or32 index -> q8or16or32": "SUM REDUCE_MAX REDUCE_MIN",
+    "q8toint index -> q8toint": "SUM REDUCE_MAX REDUCE_MIN",
     "q8or32 index -> q8or32": "REDUCE_PROD",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",

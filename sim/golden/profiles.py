@@ -105,7 +105,7 @@ def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     return None if tensor is None or tensor.dtype != "int32" else f"int32 for tensor {tensor.index}, {tensor.name!r}"
 
 
-@_rule("tflm", _REFUSED, "ADD", "SUB", "MUL")
+@_rule("tflm", _REFUSED, "ADD", "SUB", "MUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 def constraint_double_word_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Give it no int64: the engine's kernel does not take it."""
     tensor = input_tensor(op, subgraph, 0)

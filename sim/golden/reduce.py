@@ -105,19 +105,19 @@ def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
 
 
 def reduce_integers(function: np.ufunc, op: Operator, inputs: Inputs) -> list[Array]:
-    """Sums or products of int32 over the axes of input 1; the low 32 bits are kept."""
+    """Sums or products of int32 or int64 over the axes of input 1; the low bits are kept."""
     x = value(inputs, 0)
     # numpy's integer reductions wrap.
-    return [np.asarray(function.reduce(x, axis=axes(value(inputs, 1), x.ndim), dtype=np.int32,
+    return [np.asarray(function.reduce(x, axis=axes(value(inputs, 1), x.ndim), dtype=x.dtype,
                                        keepdims=bool_option(op, "keep_dims")))]
 
 
 @kernel("MEAN", "SUM")
 def mean(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8 or int16 mean or sum over the axes of input 1; of float32; sums of int32."""
+    """Int8 or int16 mean or sum over the axes of input 1; of float32; sums of int32 and int64."""
     if value(inputs, 0).dtype == np.float32:
         return _real(op, value(inputs, 0), axes(value(inputs, 1), value(inputs, 0).ndim))
-    if op.op == "SUM" and value(inputs, 0).dtype == np.int32:
+    if op.op == "SUM" and value(inputs, 0).dtype in (np.int32, np.int64):
         return reduce_integers(np.add, op, inputs)
     p = mean_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0)
@@ -135,7 +135,7 @@ def reduce_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
     """Largest or smallest raw value over the axes of input 1; also of float32."""
     x = value(inputs, 0)
     if x.dtype != np.float32:
-        require_dtype(op, subgraph, "int8", "int16", "int32")
+        require_dtype(op, subgraph, "int8", "int16", "int32", "int64")
         require_same_quantization(op, subgraph)
     reduced = axes(value(inputs, 1), x.ndim)
     keep_dims = bool_option(op, "keep_dims")

@@ -1,5 +1,7 @@
-"""ADD_N and CUMSUM: of int32 as LiteRT's, of float32 between int8 as additions or integers that prove the same."""
+"""ADD_N and CUMSUM: of int32 as LiteRT's, of float32 between int8 as additions or integers that prove the same.
 
+Sums and extremes of int64 by halves.
+"""
 
 import numpy as np
 import pytest
@@ -46,6 +48,18 @@ def test_of_one_element(litert: Oracle, dtype: str, exclusive: bool) -> None:
     made = b.add("CUMSUM", [b.input((4, 1), dtype=dtype), b.constant(np.array(1, np.int32))], exclusive=exclusive)
     info = np.iinfo(dtype)
     check(litert, b.build(made), [np.array([[info.min], [-1], [0], [info.max]], dtype)])
+
+
+@pytest.mark.parametrize("op", ["SUM", "REDUCE_MAX", "REDUCE_MIN"])
+@pytest.mark.parametrize(("shape", "axes", "keep_dims"), [
+    ((3, 7, 2), [1], False), ((3, 7, 2), [2, 0], True), ((3, 1, 5), [0, 1, -1], False), ((2, 3), [], True),
+    ((1,), [0], False), ((64,), [-1], True)])
+def test_reductions_of_int64(litert: Oracle, op: str, shape: tuple[int, ...], axes: list[int], keep_dims: bool) -> None:
+    """Sums wrap."""
+    b, info = ModelBuilder("ints"), np.iinfo(np.int64)
+    made = b.add(op, [b.input(shape, dtype="int64"), b.constant(np.array(axes, np.int32))], keep_dims=keep_dims)
+    value = np.random.default_rng(0).integers(info.min, info.max, shape, np.int64, endpoint=True)
+    check(litert, b.build(made), [value])
 
 
 @pytest.mark.parametrize(("op", "inputs", "why"), [

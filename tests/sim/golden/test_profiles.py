@@ -191,7 +191,8 @@ def filled() -> bytes:
 
 def double_words(op: str) -> bytes:
     b = ModelBuilder()
-    return b.build(b.add(op, [b.input((2, 3), "int64") for _ in range(2)]))
+    x = b.input((2, 3), "int64")
+    return b.build(b.add(op, [x, b.input((2, 3), "int64") if op in ("ADD", "SUB", "MUL") else b.constant([1])]))
 
 
 #: Operators whose kernels take no int32 in TFLite Micro.
@@ -238,7 +239,8 @@ REFUSED = [
           "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE", "BITWISE_XOR",
           "RIGHT_SHIFT")))),
     *(("tflm", double_words(op), f"operator 0 ({op})", "Give it no int64: the engine's kernel does not take it; found "
-       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in ("ADD", "SUB", "MUL")),
+       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in (
+           "ADD", "SUB", "MUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")),
     ("tflm", filled(), "operator 0 (FILL)", "Fill with int8, int32 or float32; found bool. TFLite Micro refuses it"),
     *(("tflm", whole(op), f"operator 0 ({op})", "Give it no int32: the engine's kernel does not take it; found int32 "
        "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
