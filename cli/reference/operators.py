@@ -64,7 +64,9 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, or of
   int32 where more than 256 different numbers can come of codes and constants. TOPK_V2 of what a DEQUANTIZE makes of
   int8 or int16, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of what comes of one tensor are a
-  table.
+  table. Float32 inputs of the model may be compared, counted by BUCKETIZE and cast, and quantized to int8 after
+  functions that rise or fall (NEG, FLOOR, CEIL, ROUND, kinds of RELU, sums and products with a constant), ABS and
+  SQUARE: their bits are compared, with two micro-operations for each code.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
   and int64, and ADD_N of int32 and float32, become additions. Of int32 and float32 become reductions of
   rows, where their segments are constants:

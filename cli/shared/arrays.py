@@ -133,7 +133,9 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
 
 
 def float_range(model: Model, tensor: Tensor) -> tuple[float, float]:
-    """Return the range of the int8 of the QUANTIZE after the tensor, else -1..1."""
+    """Return the range of the QUANTIZE after a float32 input; word numbers if it is cast; else -1..1."""
+    if any(op.op == "CAST" and op.inputs[0] == tensor.index for op in model.main.operators):
+        return 0.0, float(_index_limit(model, tensor))
     for op in model.main.operators:
         if op.op == "QUANTIZE" and op.inputs[0] == tensor.index:
             target = model.main.tensors[op.outputs[0]]

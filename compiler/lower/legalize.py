@@ -18,6 +18,7 @@ from tq_hw.compiler.rewrite.float_variables import first_codes, first_contents, 
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
+from tq_hw.compiler.rewrite.raw_floats import read_raw
 from tq_hw.compiler.rewrite.reasons import check_floats, refuse_unknown
 from tq_hw.compiler.rewrite.rewrite import Pattern, check_rewrite, rewrite
 from tq_hw.compiler.rewrite.state_reads import copied_states
@@ -191,9 +192,10 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
     refuse_unknown(subgraph, LOWERINGS)
     state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit)
     _initialize(state, first)
+    raw = read_raw(subgraph)
     for index in subgraph.inputs:
         tensor = subgraph.tensors[index]
-        if tensor.dtype in _STORED:
+        if tensor.dtype in _STORED or index in raw:
             state.values[index] = state.new_value(tensor)
         elif tensor.dtype != "float32":
             raise UnsupportedError(f"model input {tensor.name!r} (tensor {index}) is {tensor.dtype}; inputs must be "

@@ -12,6 +12,7 @@ from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import half, joined
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.movement import lower_pad_move
+from tq_hw.compiler.lower.raw_float import is_true, whole_numbers
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
@@ -56,18 +57,25 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
 
 @lowers("CAST")
 def lower_cast(state: Legalizer, op: Operator) -> None:
-    """Integers to integers of another width, to bool by comparison with 0; the host converts an output to float."""
+    """Integers to integers of another width, to bool by comparison with 0; the host converts an output to float.
+
+    A float32 input of the model is first converted to int32.
+    """
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     if target.dtype == "float32" and source.dtype in TYPE_CODES:
         state.edges[target.index] = source.index
         state.plain_edges.add(target.index)
         state.input(op, 0)
         return
-    if not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"}:
+    if source.dtype == "float32" and source.index in state.values and target.dtype == "bool":
+        is_true(state, op)
+        return
+    is_raw = source.dtype == "float32" and source.index in state.values and target.dtype in TYPE_CODES
+    if not is_raw and not {source.dtype, target.dtype} <= {*TYPE_CODES, "int64"}:
         raise UnsupportedError(f"CAST from {source.dtype} to {target.dtype} is not supported; known are "
                                f"{', '.join(TYPE_CODES)}, int64, and float32 as an output of the model")
     count = element_count(target.shape)
-    value, dtype = state.input(op, 0), source.dtype
+    value, dtype = (whole_numbers(state, op), "int32") if is_raw else (state.input(op, 0), source.dtype)
     if (source.dtype, target.dtype) == ("int64", "bool"):
         low, high = (half(state, op, value, count, part) for part in range(2))
         state.layers.append(Flat(op.index, op.op, (low, high), state.output(op), count, (TYPE_CODES["int32"],) * 2, 0, (
@@ -101,6 +109,10 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
     """A table over the 256 codes; uint8 <-> int8 with the same scale is a view; the host quantizes float32."""
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     if source.dtype == "float32":
+        if source.index in state.values:
+            raise UnsupportedError(f"float32 input {source.name!r} (tensor {source.index}) is quantized to "
+                                   f"{target.dtype}, and others read it as it is; quantize it to int8, or give it "
+                                   "twice")
         first = state.subgraph.tensors[state.edges.setdefault(source.index, target.index)]
         if first is target:
             state.output(op)

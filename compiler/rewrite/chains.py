@@ -9,7 +9,6 @@ import math
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.comparisons import ordered
 from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.compiler.rewrite.sum_parts import Leaf, Looked, Resized, Sum, find_part
@@ -19,6 +18,7 @@ from tq_hw.sim.golden.arith import INT32_MIN, IntArray, quantize_multiplier
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.pair import settle
+from tq_hw.sim.golden.raw_float import ordered
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option
 from tq_hw.sim.golden.soft_float import BIAS, EXPONENT_BITS, FINE_BITS, FRACTION_BITS, pack

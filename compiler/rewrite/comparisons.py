@@ -15,21 +15,18 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.signatures import COMPARISONS
-from tq_hw.sim.golden.arith import INT16_CODES, INT32_MIN, IntArray
+from tq_hw.sim.golden.arith import INT16_CODES
 from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.raw_float import ordered
 from tq_hw.sim.golden.registry import Array
 
-__all__ = ["COMPARED", "check_comparison", "ordered"]
+__all__ = ["COMPARED", "check_comparison"]
 
 _LOW, _HIGH = -(1 << 15), (1 << 15) - 1
 #: The comparison with its sides exchanged.
 _MIRRORED = {"LESS": "GREATER", "LESS_EQUAL": "GREATER_EQUAL", "GREATER": "LESS", "GREATER_EQUAL": "LESS_EQUAL",
              "EQUAL": "EQUAL", "NOT_EQUAL": "NOT_EQUAL"}
 
-
-def ordered(bits: IntArray) -> IntArray:
-    """Return float32 bits as integers that sort like the numbers, or the inverse; both zeros are 0."""
-    return np.where(bits < 0, INT32_MIN - bits, bits)
 
 
 @dataclass(frozen=True)

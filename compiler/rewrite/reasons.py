@@ -21,7 +21,7 @@ __all__ = ["check_floats", "refuse_unknown"]
 #: Reasons for operators that are supported in few cases or not at all.
 _WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
         **{name: f"{name} is taken of int32, or of float32 between codes, by constant segments" for name in SEGMENTS},
-        "BUCKETIZE": "BUCKETIZE is taken of float32 that is a function of one tensor of codes",
+        "BUCKETIZE": "BUCKETIZE is taken of float32 that is the model's input, or a function of one tensor of codes",
         "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
                  "SELECT_V2, or keep a fixed number with TOPK_V2",
         "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",

@@ -18,6 +18,7 @@ from tq_hw.sim.golden import (
     product,
     quantize,
     ranking,
+    raw_float,
     rearrange,
     recurrent,
     reduce,
@@ -34,8 +35,8 @@ from tq_hw.sim.golden.registry import KERNELS
 __all__ = ["FAMILIES", "KERNELS"]
 
 FAMILIES = (activation, conv, cumsum, elementwise, fully_connected, integers, logical, movement, packed_float, pair,
-            place, pooling, product, quantize, ranking, rearrange, recurrent, reduce, resize, segments, slicing,
-            soft_float, softmax, svdf)
+            place, pooling, product, quantize, ranking, raw_float, rearrange, recurrent, reduce, resize, segments,
+            slicing, soft_float, softmax, svdf)
 pointwise.load_all()
 for _name in FLOAT_OPERATORS:
     KERNELS[_name] = either(KERNELS.get(_name))

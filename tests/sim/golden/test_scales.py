@@ -42,6 +42,7 @@ def test_no_operator_is_left_out() -> None:
                     "PACKED_RSQRT", "PACKED_MAX", "PACKED_MIN", "PACKED_KEY", "PACKED_OF_KEY", "PACKED_EXP",
                     "PACKED_LOG", "PACKED_CODES", "PACKED_FLOAT", "PACKED_INTEGER", "PACKED_ROUND", "PACKED_SIGN",
                     "CHANNEL_SCALE",
+                    "FLOAT_ORDER", "STEPS",
                     "ATAN2", "CUMSUM", "ADD_N", "BUCKETIZE", "STATE_COPY", *NOTHING} == set(KERNELS)
 
 
