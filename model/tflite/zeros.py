@@ -1,9 +1,10 @@
 """Scales of tensors and weight channels that are all zeros, where they are 0, subnormal or not finite.
 
-In 16x8 models TFLite's converter gives them to the first state of an RNN, to the result of a FILL from it, and to the
-products with it, which QUANTIZE may rescale. Every integer there is the zero point, whatever the scale, and so is each
-product with one. Such a tensor gets the least normal scale. Kernels that take the larger of two scales still take the
-other one. All-zero filters of a pruned network also have a scale of 0 there, if nothing is added to their sums.
+In 16x8 models TFLite's converter gives them to the first state of an RNN, to the result of a FILL from it (also of
+float32 before a QUANTIZE), and to the products with it, which QUANTIZE may rescale. Every integer there is the zero
+point, whatever the scale, and so is each product with one. Such a tensor gets the least normal scale. Kernels that take
+the larger of two scales still take the other one. All-zero filters of a pruned network also have a scale of 0 there, if
+nothing is added to their sums.
 
 Where the converter fits weights to a bias by the scale 0 of a first state (GRU of Keras), the weights become zeros with
 infinite scales, and the scales of their bias are NaN.
@@ -31,8 +32,8 @@ _PRODUCTS = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "MUL")
 #: Whose weights have a scale for each channel, and where their bias is.
 _BIASES = {"FULLY_CONNECTED": 2, "CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "TRANSPOSE_CONV": 3}
 #: Whose outputs have bytes of one input alone, and which it is.
-_MOVES = {"RESHAPE": 0, "EXPAND_DIMS": 0, "SQUEEZE": 0, "TILE": 0, "BROADCAST_TO": 0, "STRIDED_SLICE": 0, "SLICE": 0,
-          "SPLIT": 1, "SPLIT_V": 0, "UNPACK": 0, "FILL": 1}
+_MOVES = {"RESHAPE": 0, "EXPAND_DIMS": 0, "SQUEEZE": 0, "TRANSPOSE": 0, "TILE": 0, "BROADCAST_TO": 0,
+          "STRIDED_SLICE": 0, "SLICE": 0, "SPLIT": 1, "SPLIT_V": 0, "UNPACK": 0, "FILL": 1}
 
 
 def with_normal_scales(model: Model, name: str) -> Model:
@@ -47,8 +48,8 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
         return subgraph
     dead = {index for index in tiny if _is_dead(subgraph, index)}
     tiny -= dead
-    zeros = {tensor.index for tensor in subgraph.tensors if tensor.data is not None and tensor.quantization is not None
-             and len(tensor.quantization.zero_point) == 1 and bool((tensor.data == tensor.zero_point).all())}
+    zeros = {tensor.index for tensor in subgraph.tensors if tensor.data is not None and _has_one_point(tensor)
+             and bool((tensor.data == _point(tensor)).all())}
     for operator in subgraph.operators:
         zeros.update(index for index in operator.outputs if _makes_zeros(operator, subgraph, index, zeros))
     wrong = (tiny - zeros) | {index for operator in subgraph.operators for index in operator.inputs
@@ -113,19 +114,30 @@ def _are_zeros(tensor: Tensor, channels: Array) -> bool:
 
 def _makes_zeros(operator: Operator, subgraph: Subgraph, output: int, zeros: set[int]) -> bool:
     """Whether all that an operator makes of one output is its zero point."""
-    inputs, made = operator.inputs, subgraph.tensors[output].quantization
+    inputs = operator.inputs
     if operator.op in _MOVES:
         position = _MOVES[operator.op]
-        return (position < len(inputs) and inputs[position] in zeros and made is not None
-                and made.zero_point == (subgraph.tensors[inputs[position]].zero_point,))
+        return (position < len(inputs) and inputs[position] in zeros and _has_one_point(subgraph.tensors[output])
+                and _point(subgraph.tensors[output]) == _point(subgraph.tensors[inputs[position]]))
     if operator.op == "QUANTIZE":
         return inputs[0] in zeros
+    if operator.op == "ZEROS_LIKE":
+        return subgraph.tensors[output].dtype == "float32"
     if operator.op not in _PRODUCTS or operator.options.get("fused_activation_function", "NONE") != "NONE":
         return False
     if operator.op == "MUL":
         return bool(zeros & set(inputs))
     return bool(inputs) and inputs[0] in zeros and all(index < 0 or _is_constant_zero(subgraph.tensors[index])
                                                        for index in inputs[2:])
+
+
+def _has_one_point(tensor: Tensor) -> bool:
+    """Whether one code of a tensor is 0, or it is float32."""
+    return tensor.dtype == "float32" or (tensor.quantization is not None and len(tensor.quantization.zero_point) == 1)
+
+
+def _point(tensor: Tensor) -> int:
+    return 0 if tensor.dtype == "float32" else tensor.zero_point
 
 
 def _is_constant_zero(tensor: Tensor) -> bool:

@@ -62,6 +62,27 @@ def test_zeros_that_are_rescaled_equal_litert(oracles: Callable[[str], Oracle]) 
         np.testing.assert_array_equal(found.outputs[0], expected)
 
 
+@pytest.mark.parametrize("op", ["FILL", "ZEROS_LIKE", "constant"])
+def test_float32_zeros_that_are_quantized_equal_litert(op: str, oracles: Callable[[str], Oracle]) -> None:
+    """A state that Keras' `zeros_like` or `zeros` makes, moved, of 16x8 with what it cannot quantize in float32."""
+    builder, rng = ModelBuilder("state"), np.random.default_rng(7)
+    x, nothing = builder.input((1, 8), "int16", scale=1e-4), np.array(0, np.float32)
+    made = builder.constant(np.zeros((1, 8), np.float32)) if op == "constant" else builder.tensor((1, 8), "float32")
+    if op == "FILL":
+        builder.operator(op, [builder.constant([1, 8]), builder.constant(nothing)], [made])
+    elif op == "ZEROS_LIKE":
+        builder.operator(op, [builder.add("DEQUANTIZE", [x])], [made])
+    zeros = builder.tensor((1, 8), "int16", scale=TINY)
+    builder.operator("QUANTIZE", [made], [zeros])
+    turned = builder.add("TRANSPOSE", [zeros, builder.constant([1, 0])], shape=(8, 1), scale=TINY)
+    back = builder.add("RESHAPE", [turned, builder.constant([1, 8])], shape=(1, 8), scale=TINY)
+    data = builder.build(builder.add("ADD", [x, builder.add("MUL", [back, x], scale=1.5e-4)], scale=2e-4))
+    model, inputs = parse_model(data, "state"), [rng.integers(-32768, 32768, (1, 8)).astype(np.int16)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    for found in (run(model, inputs), execute(compile_model(model, PRESETS["n8"]).program, inputs)):
+        np.testing.assert_array_equal(found.outputs[0], expected)
+
+
 def test_zeros_have_the_least_normal_scale() -> None:
     builder = ModelBuilder("rnn")
     model = parse_model(builder.build(first_step(builder, "ADD", np.random.default_rng(7))), "rnn", check=False)
