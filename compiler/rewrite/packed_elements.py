@@ -93,6 +93,14 @@ def _leaky(packing: Packing, op: Operator) -> Packed:
     return extreme(packing, op, part, less, least=False)
 
 
+def _of_channels(packing: Packing, op: Operator) -> Packed:
+    """PRELU: what is above 0, and what is below times a number of its own; one of the two is 0."""
+    like, part = packing.graph.output(op), packing.packed(op.inputs[0])
+    below = extreme(packing, op, part, packing.number(0), least=True)
+    product = packing.binary(plain(op), "MUL", below, packing.packed(op.inputs[1]), like)
+    return packing.binary(plain(op), "ADD", packing.positive(op, part, like), product, like)
+
+
 def _hard_swish(packing: Packing, op: Operator) -> Packed:
     like, part = packing.graph.output(op), packing.packed(op.inputs[0])
     moved = packing.binary(plain(op), "ADD", part, packing.number(3), like)
@@ -177,5 +185,5 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
 ELEMENTS: dict[str, Rows] = {
     "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _of_two_fused),
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
-    "LEAKY_RELU": _leaky, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm, "LOGISTIC": _logistic,
-    "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}
+    "LEAKY_RELU": _leaky, "PRELU": _of_channels, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm,
+    "LOGISTIC": _logistic, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

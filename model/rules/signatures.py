@@ -40,10 +40,11 @@ FLOAT_OPERATORS = (
 
 #: Operators that only move or choose what may be float32 inside a model: then their `data` and activations are.
 FLOAT_MOVES = (
-    "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "DYNAMIC_UPDATE_SLICE", "EXPAND_DIMS",
-    "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE",
-    "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SCATTER_ND", "SELECT", "SELECT_V2", "SLICE", "SPACE_TO_BATCH_ND",
-    "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE", "UNPACK")
+    "BATCH_TO_SPACE_ND", "BROADCAST_TO", "CONCATENATION", "DEPTH_TO_SPACE", "DYNAMIC_UPDATE_SLICE",
+    "EMBEDDING_LOOKUP", "EXPAND_DIMS", "GATHER", "GATHER_ND", "MIRROR_PAD", "PACK", "PAD", "PADV2", "REDUCE_MAX",
+    "REDUCE_MIN", "RESHAPE", "RESIZE_NEAREST_NEIGHBOR", "REVERSE_V2", "SCATTER_ND", "SELECT", "SELECT_V2", "SLICE",
+    "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE",
+    "UNPACK")
 
 #: Sums that may be of float32 inside a model, and give float32 then.
 FLOAT_REDUCTIONS = ("MEAN", "SUM")
@@ -54,8 +55,9 @@ FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
 FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CUMSUM", "DIV", "EXP", "GELU", "HARD_SWISH",
                   "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN", "MINIMUM", "MUL",
-                  "NEG", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR",
-                  "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM")
+                  "NEG", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1",
+                  "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SOFTMAX", "SQRT", "SQUARE",
+                  "SQUARED_DIFFERENCE", "SUB", "SUM")
 
 #: Pools that may be of float32 inside a model, and give float32 then.
 FLOAT_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")

@@ -103,7 +103,17 @@ def parts(b: ModelBuilder) -> tuple[int, ...]:
             b.add("QUANTIZE", [last], scale=0.05, zero_point=-1))
 
 
+def looked_up(b: ModelBuilder) -> tuple[int, ...]:
+    """Rows of a float32 table, as PyTorch has them, of words that are the places of the largest."""
+    words = b.add("ARG_MAX", [b.input((6, 9), scale=0.1), b.constant(1)], output_type="int32")
+    table = b.constant(np.random.default_rng(3).normal(size=(9, 5)).astype(np.float32))
+    rows = b.add("EMBEDDING_LOOKUP", [words, table], shape=(6, 5), dtype="float32")
+    one = b.add("QUANTIZE", [b.add("RESHAPE", [rows, b.constant([5, 6])], shape=(5, 6))], scale=0.02, zero_point=3)
+    return one, b.add("QUANTIZE", [b.add("MEAN", [rows, b.constant([0])], shape=(5,))], scale=0.01, zero_point=-7)
+
+
 @pytest.mark.parametrize(("build", "left"), [
+    (looked_up, ["ARG_MAX", "EMBEDDING_LOOKUP", "RESHAPE", "EMBEDDING_LOOKUP", "MEAN", "QUANTIZE"]),
     (parts, ["QUANTIZE"] * 2 + ["TABLE"] + ["SPLIT_V"] * 3),
     (largest, ["RESHAPE", "TOPK_V2", "DEQUANTIZE", "TOPK_V2", "TABLE"]),
     (chosen, ["GREATER", "SELECT_V2", "TABLE", "TABLE", "SELECT"]),

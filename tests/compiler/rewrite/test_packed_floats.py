@@ -120,11 +120,19 @@ def activations(b: ModelBuilder) -> int:
         ends.append(b.add("SUB", [x, row]))
     # A softmax of JAX has these, in case a row is empty.
     ends += [b.add("MAXIMUM", [floats(b, -np.inf), x]), b.add("MINIMUM", [x, floats(b, np.inf)])]
-    return codes(b, b.add("CONCATENATION", ends, shape=(5, 1020), options={"axis": 1}), 0.047)
+    slopes = b.constant(np.linspace(-0.3, 1.4, 60, dtype=np.float32))
+    ends.append(b.add("PRELU", [x, slopes], shape=(5, 60)))
+    return codes(b, b.add("CONCATENATION", ends, shape=(5, 1080), options={"axis": 1}), 0.047)
 
 
 def int16(b: ModelBuilder, shape: tuple[int, ...], scale: float) -> int:
     return b.add("DEQUANTIZE", [b.input(shape, "int16", scale=scale)])
+
+
+def slopes(b: ModelBuilder) -> int:
+    """Of 16x8, whose converter leaves PReLU of channels in float32."""
+    alphas = b.constant(np.array([[[0.25, -0.1, 0, 1.5]]], np.float32))
+    return codes(b, b.add("PRELU", [int16(b, (1, 3, 5, 4), 1.3e-4), alphas], shape=(1, 3, 5, 4)), 9.1e-5, 0, "int16")
 
 
 def squash(b: ModelBuilder) -> int:
@@ -151,7 +159,7 @@ def wide_norm(b: ModelBuilder) -> int:
 
 
 BUILDERS = (affine, twice, group_norm, unit_length, moves, activations)
-OF_INT16 = (squash, both_widths, wide_norm)
+OF_INT16 = (slopes, squash, both_widths, wide_norm)
 
 
 def corners(model: Model, seed: int) -> list[np.ndarray]:
