@@ -56,7 +56,7 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   to 2^23. BATCH_MATMUL, and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
 {packed}.
 * A float32 output that is a function of one int8 tensor is a table, whatever its operators of single elements are, and
-  may be -0 or infinite.
+  may be -0 or infinite; so is one of an int16 tensor, with a pass for each 512 codes, that is not computed as above.
 * float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
 {moves}.
 * Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of

@@ -182,12 +182,12 @@ def table_pass(state: Legalizer, op: Operator, source: Value, table: IntArray, i
 def lower_table(state: Legalizer, op: Operator) -> None:
     """A table that patterns made of several operators, of bytes or int16; its results may be int32 or float32."""
     table, output = state.constant(op, 1), state.subgraph.tensors[op.outputs[0]]
-    if state.tensor(op, 0).dtype == "int16":
-        look_up_wide(state, op, state.input(op, 0), table, output.dtype)
-        return
     dtype = output.dtype
     if dtype == "float32":
         table, dtype = table.view(np.int32), "int32"
+    if state.tensor(op, 0).dtype == "int16":
+        look_up_wide(state, op, state.input(op, 0), table, dtype)
+        return
     if dtype in ("int16", "int32"):
         uop: Uop = {"a_source": Source.STREAM, "a_table": 1, **OUT}
         state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),

@@ -90,19 +90,35 @@ def _instead(graph: Subject, index: int, given: list[int]) -> int:
 
 def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
     """Add the operators that compute an output of the model; raise `TqError` with the reason if there are none."""
-    graph, maker = packing.graph, packing.graph.maker(index)
+    maker = packing.graph.maker(index)
     assert maker is not None
+    if not _give_table(packing, index, maker, "int8"):
+        try:
+            _give_number(packing, signs, index, maker)
+        except TqError:
+            # A table of int16 takes a pass for each 512 codes.
+            if not _give_table(packing, index, maker, "int16"):
+                raise
+
+
+def _give_table(packing: Packing, index: int, maker: Operator, dtype: str) -> bool:
+    """Add a table for an output that is a function of one tensor of type `dtype`; return whether it is one."""
+    graph = packing.graph
     island = Island(graph, graph.tensors[index].shape)
     try:
-        values = np.broadcast_to(island.values(index), (256,)).astype(np.float32)
+        values = np.broadcast_to(island.values(index), (256 if dtype == "int8" else 1 << 16,)).astype(np.float32)
     except (TqError, ValueError):
-        values = None
-    if values is not None and len(island.sources) == 1 and island.sources[0].dtype == "int8":
-        if np.isnan(values).any():
-            raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
-        packing.new.append(Operator(maker.index, "TABLE", (island.sources[0].index, graph.add_constant(values)),
-                                    (index,)))
-        return
+        return False
+    if len(island.sources) != 1 or island.sources[0].dtype != dtype:
+        return False
+    if np.isnan(values).any():
+        raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
+    packing.new.append(Operator(maker.index, "TABLE", (island.sources[0].index, graph.add_constant(values)), (index,)))
+    return True
+
+
+def _give_number(packing: Packing, signs: ZeroSigns, index: int, maker: Operator) -> None:
+    graph = packing.graph
     number = packing.packed(index)
     sign, *others = (packing.packed(each) for each in signs.factors(index))
     for other in others:

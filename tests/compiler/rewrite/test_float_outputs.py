@@ -176,6 +176,21 @@ def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str, options:
         assert found.tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("op", ["SIN", "ELU"])
+def test_tables_of_int16(oracles: Callable[[str], Oracle], op: str) -> None:
+    """What is not computed number by number, as the last operator of 16x8, which the converter leaves in float32."""
+    b = ModelBuilder(op)
+    data = b.build(b.add(op, [b.add("DEQUANTIZE", [b.input((2, 40), "int16", scale=2e-4)])]))
+    model = parse_model(data, op)
+    assert [each.op for each in packed_floats(rewrite(model.main, LIBRARY)).operators] == ["TABLE"]
+    codes = np.random.default_rng(5).integers(-2**15, 2**15, (2, 40)).astype(np.int16)
+    codes[0, :5] = -2**15, -1, 0, 1, 2**15 - 1
+    expected = oracles("tflm" if op in OF_MICRO else "litert-ref").run(data, [codes])[0]
+    program = compile_model(model, load_config("n8")).program
+    for found in (run(model, [codes]).outputs[0], execute(program, [codes]).outputs[0]):
+        assert found.tobytes() == expected.tobytes()
+
+
 def test_constants(litert: Oracle) -> None:
     """Numbers that the model multiplies by are an output of it, too."""
     b = ModelBuilder("constants")
