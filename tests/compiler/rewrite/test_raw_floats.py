@@ -14,6 +14,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
+from tq_hw.sim.rtl.simulate import simulate
 
 INF, NAN = float("inf"), float("nan")
 #: Next to whole numbers, of all exponents, and with signs that do not matter.
@@ -107,6 +108,20 @@ def test_an_input_is_read_in_several_ways(litert: Oracle) -> None:
     is_more = b.add("GREATER", [x, b.constant(np.array(0.3, np.float32))], shape=(2, 60), dtype="bool")
     check(litert, b.build(codes, squares, is_more),
           np.random.default_rng(4).uniform(-7, 7, (2, 60)).astype(np.float32))
+
+
+def test_the_hardware_computes_it() -> None:
+    """A cast, a comparison and steps of one input."""
+    b = ModelBuilder("hardware")
+    x, made = b.input(NUMBERS.shape, "float32"), b.tensor(NUMBERS.shape, "int32")
+    b.operator("CAST", [x], [made], {"in_data_type": "float32", "out_data_type": "int32"})
+    is_less = b.add("LESS", [x, b.constant(np.array(1, np.float32))], shape=NUMBERS.shape, dtype="bool")
+    squares = b.add("QUANTIZE", [b.add("SQUARE", [b.add("MINIMUM", [x, b.constant(np.array(9, np.float32))])])],
+                    dtype="int8", scale=0.7, zero_point=-128)
+    model, values = parse_model(b.build(made, is_less, squares), "hardware"), np.clip(NUMBERS, -1e4, 2**31 - 128)
+    found = simulate(compile_model(model, load_config("tiny")).program, [values]).outputs
+    for ours, wanted in zip(found, run(model, [values]).outputs, strict=True):
+        np.testing.assert_array_equal(ours, wanted, strict=True)
 
 
 def test_an_input_that_is_int16_too_is_refused() -> None:
