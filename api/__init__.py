@@ -1,4 +1,4 @@
-"""`import tq_hw`: from a `.tflite` to results in a few lines; nothing is imported before it is used.
+"""`import tq_hw`: from a `.tflite` file to results in a few lines. Each name is imported on its first use.
 
     compiled = tq_hw.load("model.tflite").compile("n16")
     result = compiled.simulate(image)
@@ -25,7 +25,7 @@ __all__ = ["CompiledNetwork", "Config", "ConfigError", "Interpreter", "Memory", 
 
 __version__: str
 
-#: Name -> the module it comes from, imported when it is asked for first: the command line starts without numpy's cost.
+#: Name -> the module that defines it. Importing it on first use lets the command line start without loading numpy.
 _HOMES = {
     "CompiledNetwork": "tq_hw.compiled", "Config": "tq_hw.isa.config", "ConfigError": "tq_hw.isa.config",
     "Interpreter": "tq_hw.interpreter", "Memory": "tq_hw.isa.memory", "Network": "tq_hw.network",
@@ -34,7 +34,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what `name` needs; AttributeError for what there is not."""
+    """Import the module that defines `name`; AttributeError for an unknown name."""
     if name == "__version__":
         value: object = version("tq-hw")
     elif name in _HOMES:
@@ -46,5 +46,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Name what can be asked for."""
+    """Return the public names."""
     return sorted({*globals(), *__all__})

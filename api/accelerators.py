@@ -18,17 +18,17 @@ __all__ = ["Accelerator", "BoardAccelerator", "ExecutorAccelerator", "RtlAcceler
 
 
 class Accelerator(Protocol):
-    """Runs programs, and keeps the state of each from one inference to the next."""
+    """Runs programs and keeps the state of each between inferences."""
 
     def open(self, programs: Sequence[Program]) -> None:
         """Set the programs that are run from now on; `OptionError` if they cannot be used together."""
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
-        """Run one inference of a program, from the state that the one before left."""
+        """Run one inference of a program, starting from the state that its last inference left."""
         ...
 
     def reset(self) -> None:
-        """Go back to the initial state."""
+        """Restore the initial state."""
 
 
 class ExecutorAccelerator:
@@ -38,7 +38,7 @@ class ExecutorAccelerator:
         self._states: dict[int, bytes] = {}
 
     def open(self, programs: Sequence[Program]) -> None:
-        """Forget the programs before."""
+        """Discard the previous programs."""
         self.reset()
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
@@ -48,16 +48,16 @@ class ExecutorAccelerator:
         return found.outputs
 
     def reset(self) -> None:
-        """Go back to the initial state."""
+        """Restore the initial state."""
         self._states.clear()
 
 
 class RtlAccelerator:
-    """The Verilated RTL; its simulator is built by the first inference.
+    """The Verilated RTL. The first inference builds the simulator.
 
     Attributes
     ----------
-    cycles : of all inferences since the programs were taken
+    cycles : total of all inferences since `open`
     """
 
     def __init__(self, memory: Memory) -> None:
@@ -66,7 +66,7 @@ class RtlAccelerator:
         self.cycles = 0
 
     def open(self, programs: Sequence[Program]) -> None:
-        """Forget the programs before."""
+        """Discard the previous programs."""
         self.reset()
         self.cycles = 0
 
@@ -77,7 +77,7 @@ class RtlAccelerator:
         return found.outputs
 
     def reset(self) -> None:
-        """Go back to the initial state."""
+        """Restore the initial state."""
         self._states.clear()
 
 
@@ -89,7 +89,7 @@ class BoardAccelerator:
         self._begun: set[int] = set()
 
     def open(self, programs: Sequence[Program]) -> None:
-        """Refuse programs that the board does not hold together, where one would lose its state for another."""
+        """Refuse programs that do not fit into memory together, if one has a state that another would overwrite."""
         needed, most = memory_bytes(programs), self._device.identity.memory_bytes
         if len(programs) > 1 and needed > most and any(program.state for program in programs):
             raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, of which one keeps a state "
@@ -98,7 +98,7 @@ class BoardAccelerator:
         self.reset()
 
     def run(self, program: Program, inputs: InputSet) -> Sequence[Array]:
-        """Run one inference, after the program is loaded unless it is there."""
+        """Load the program unless the board holds it already, and run one inference."""
         edges.check_inputs(program, inputs)
         begun = id(program) in self._begun
         if not self._device.select(program) and begun and program.state:
@@ -114,5 +114,5 @@ class BoardAccelerator:
         return [edges.from_port(port, data) for port, data in zip(program.outputs, found.outputs, strict=True)]
 
     def reset(self) -> None:
-        """Let the next inference begin from the programs' states."""
+        """Let the next inference of each program start from its initial state."""
         self._begun.clear()

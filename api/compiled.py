@@ -32,7 +32,7 @@ __all__ = ["CompiledNetwork"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class CompiledNetwork:
-    """A network with its commands for one configuration.
+    """A network compiled for one configuration.
 
     Members
     -------
@@ -56,17 +56,17 @@ class CompiledNetwork:
 
     @property
     def config(self) -> Config:
-        """The configuration that it was compiled for."""
+        """The configuration that the network was compiled for."""
         return self.program.config
 
     @property
     def cycles(self) -> int:
-        """Cycles of one inference from a cold start, as the compiler estimates them."""
+        """Estimated cycles of one inference from a cold start."""
         return sum(layer.estimated_cycles for layer in self.program.layers)
 
     @property
     def layers(self) -> tuple[Mapping[str, Any], ...]:
-        """A record per operator, with the compiler's cycles: `pandas.DataFrame(compiled.layers)`.
+        """One record per operator, with estimated cycles: `pandas.DataFrame(compiled.layers)`.
 
         Keys: index, op, name, unit, cycles, array_cycles, macs, utilization (0..1 or None), bytes, bound, group,
         tensor.
@@ -76,22 +76,22 @@ class CompiledNetwork:
                                 self.model))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the compiled file that `tq-hw sim` and `run` take."""
+        """Write the compiled file, the input of `tq-hw sim` and `tq-hw run`."""
         write(os.fspath(path), to_bytes(self.program))
 
     def simulate(self, inputs: object = None, *, engine: str = "rtl", check: bool = True, seed: int = 0) -> Result:
-        """Run one input set, or several, each from the initial state.
+        """Run one or several input sets, each from the initial state.
 
         Parameters
         ----------
         inputs : an array, a list of one array per input, or a mapping by name, in the model's types (see
-            `TensorInfo.quantize`), one more axis in front holds several sets; or the path of a picture or an .npz;
-            None: drawn from `seed`
+            `TensorInfo.quantize`); an extra leading axis holds several sets. Or the path of a picture or an .npz. None:
+            drawn from `seed`
         engine : "rtl" (the first run of a configuration builds a simulator, which takes minutes), "executor" (seconds,
-            but knows no time), or "golden"
-        check : hold every integer against the golden model
+            but without cycles), or "golden"
+        check : compare every integer with the golden model
 
-        Raises OptionError for inputs that do not fit, MismatchError for a difference.
+        Raises OptionError for inputs that do not fit, MismatchError when outputs differ.
         """
         if engine not in ENGINES:
             raise OptionError(f"the engine must be one of {', '.join(ENGINES)}, not {engine!r}")
@@ -116,16 +116,16 @@ class CompiledNetwork:
         return find_inputs(named_arrays(inputs, len(kinds)), kinds, self.model.name)
 
     def verify(self, *, engine: str = "rtl", oracle: str | None = "golden", sets: int = 3, seed: int = 0) -> Verdict:
-        """Hold drawn input sets on an engine against the golden model or a public engine ("tflm", "litert").
+        """Check an engine on drawn input sets against the golden model or a public engine ("tflm", "litert").
 
-        The verdict is true when every integer is equal; its message says what differs and at which operator.
+        The verdict is true if every integer is equal. Otherwise its message names the difference and the operator.
         """
         with Verifier(engine, oracle, self.config, self.memory, sets, seed, profile=self.model.profile,
                       shapes=self.shapes, patterns=self.patterns) as verifier:
             return verifier.check(Case(self.model.name, self.path, None))
 
     def report(self, path: str | os.PathLike[str], *, engine: str = "rtl", seed: int = 0) -> Path:
-        """Write the page of `tq-hw report`, and return its path; MismatchError when the outputs differ."""
+        """Write the page of `tq-hw report` and return its path; MismatchError if the outputs differ."""
         if engine not in ENGINES[1:]:
             raise OptionError(f"the engine of a report must be one of {', '.join(ENGINES[1:])}, not {engine!r}")
         page = make_page(str(self.path), self.model, self.compiled, engine, self.memory, seed)

@@ -5,8 +5,8 @@
         session.load("model.tqm")
         scores, = session.run(image)
 
-`open_uart` is for a board at the end of a cable, `open_uio` for Linux on the chip itself (Zynq, LiteX), `open_pynq` for
-a PYNQ image. What they return is the same.
+`open_uart` is for a board on a serial port, `open_uio` for Linux on the chip itself (Zynq, LiteX), `open_pynq` for
+a PYNQ image. All three return a `Session`.
 """
 
 import os
@@ -41,13 +41,13 @@ class Closing(Protocol):
 
 
 class Session(AbstractContextManager["Session"]):
-    """An accelerator with one model at a time; use it as a context manager, or `close` it.
+    """An accelerator that holds one model at a time. Use it as a context manager, or call `close`.
 
     Parameters
     ----------
-    link : the way to the accelerator, not yet opened
-    port : closed with the session
-    time_limit_seconds : of one inference
+    link : the link to the accelerator, not yet opened
+    port : closed together with the session
+    time_limit_seconds : limit for one inference
 
     Attributes
     ----------
@@ -67,9 +67,9 @@ class Session(AbstractContextManager["Session"]):
 
     def load(self, model: str | os.PathLike[str] | Program | CompiledNetwork,
              progress: Progress | None = None) -> None:
-        """Load a compiled model: the path of a file that `tq-hw compile` made, or what `tq_hw.load(..).compile` gave.
+        """Load a compiled model: the path of a file from `tq-hw compile`, or the result of `tq_hw.load(..).compile`.
 
-        Raises OptionError when it is for another configuration or does not fit, DeviceError when the device fails.
+        Raises OptionError if it is for another configuration or does not fit, DeviceError if the device fails.
         """
         if isinstance(model, CompiledNetwork):
             model = model.program
@@ -78,14 +78,14 @@ class Session(AbstractContextManager["Session"]):
         self._program = program
 
     def run(self, inputs: object, *, keep_state: bool = False) -> tuple[Array, ...]:
-        """Run one inference and return its outputs, in the model's types.
+        """Run one inference and return its outputs in the model's types.
 
         Parameters
         ----------
         inputs : an array for the only input, a list of one array per input, or a mapping by name
-        keep_state : go on from the state that the inference before left, for streaming models
+        keep_state : continue from the state that the last inference left, for streaming models
 
-        Raises OptionError for inputs that do not fit, DeviceError when the machine stops or does not end in time.
+        Raises OptionError for inputs that do not fit, DeviceError if the accelerator stops or exceeds the time limit.
         """
         program = self._program
         if program is None:
@@ -118,14 +118,14 @@ class Session(AbstractContextManager["Session"]):
 
 
 def open_uart(port: str, baud: int, *, time_limit_seconds: float = 60) -> Session:
-    """Return a session with the board at a serial port, `/dev/ttyUSB0`; DeviceError when none answers."""
+    """Return a session with the board on a serial port such as `/dev/ttyUSB0`; DeviceError if none answers."""
     serial = SerialPort(port, baud)
     return Session(Link(serial), serial, time_limit_seconds=time_limit_seconds)
 
 
 def open_uio(uio: str = "/dev/uio0", buffer: str = "/dev/udmabuf0", *, clock_hz: int = DEFAULT_CLOCK_HZ,
              time_limit_seconds: float = 60) -> Session:
-    """Return a session with registers at a UIO device and memory at a u-dma-buf; DeviceError for what is not there.
+    """Return a session with registers at a UIO device and memory in a u-dma-buf; DeviceError if either is missing.
 
     The user needs read and write access to both, and to the buffer's files `sync_*` under /sys/class/u-dma-buf.
     """
@@ -135,9 +135,9 @@ def open_uio(uio: str = "/dev/uio0", buffer: str = "/dev/udmabuf0", *, clock_hz:
 
 def open_pynq(address: int, memory_bytes: int, *, clock_hz: int = DEFAULT_CLOCK_HZ,
               time_limit_seconds: float = 60) -> Session:
-    """Return a session with registers at a physical address and memory of PYNQ's `allocate`.
+    """Return a session with registers at a physical address and memory from PYNQ's `allocate`.
 
-    `address` is `overlay.ip_dict[NAME]["phys_addr"]`, `memory_bytes` a multiple of 256. MissingToolError where PYNQ is
+    `address` is `overlay.ip_dict[NAME]["phys_addr"]`. `memory_bytes` is a multiple of 256. MissingToolError if PYNQ is
     not installed.
     """
     link = pynq_link(address, memory_bytes, clock_hz)

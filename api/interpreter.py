@@ -39,27 +39,27 @@ _WITHOUT_EFFECT = frozenset({
 
 
 class BadModelError(ModelError, ValueError):
-    """A file that is no model: an error of the command line's, and the ValueError that LiteRT raises."""
+    """The file is not a model. Both an error of the command line and the ValueError that LiteRT raises."""
 
 
 class Interpreter:
-    """Runs one model; like LiteRT's, it keeps variables from one `invoke` to the next.
+    """Runs one model. Like LiteRT's interpreter, it keeps variables from one `invoke` to the next.
 
     Parameters
     ----------
-    model_path, model_content : the model, as a file or as its bytes; one that `tq-hw compile --partition` wrote is not
+    model_path, model_content : the model, as a file or as its bytes; the output of `tq-hw compile --partition` is not
         compiled again
-    experimental_delegates : none; `device` says what runs the model
-    num_threads : at least 1, accepted for scripts that name it; there is one
+    experimental_delegates : must be empty; `device` selects what runs the model
+    num_threads : at least 1; accepted for compatibility, the interpreter always uses one thread
     device : "executor" (exact and quick), "rtl" (the Verilated RTL), a serial port of a board or of `tq-hw emulate`, or
         a Device of `tq_hw.boards.link`
-    config : of the accelerator, by default the board's, that of a compiled model, or n16
+    config : of the accelerator; default: the board's, that of a compiled model, or n16
     board : name of the board at `device`
-    memory : that the schedule is searched for, and that the RTL sees
-    experimental : LiteRT's other arguments; but for `experimental_preserve_all_tensors`, which is refused, they change
-        nothing: numbers are those of the reference kernels with any `experimental_op_resolver_type`
+    memory : the memory that the schedule is searched for, also used by the RTL
+    experimental : LiteRT's other arguments, accepted without effect. `experimental_preserve_all_tensors` is refused.
+        Results are those of the reference kernels with any `experimental_op_resolver_type`
 
-    Raises `TqError` for a model that cannot be run (a ValueError, too, for what is no model), or a board that does not
+    Raises `TqError` for a model that cannot run (also a ValueError if the file is not a model) or a board that does not
     answer.
     """
 
@@ -79,7 +79,7 @@ class Interpreter:
         self._config = find_board(board).config if config is None and board is not None else config
         self._device = self._open(device, board)
         self._main = self._session()
-        #: Of signatures that run other subgraphs than the first.
+        #: Sessions of signatures that run a subgraph other than the first.
         self._others: dict[str, Session] = {}
 
     def _open(self, device: str | Device, board: str | None) -> Device | str:
@@ -112,12 +112,12 @@ class Interpreter:
         return self._main.crossing_bytes
 
     def close(self) -> None:
-        """Close the serial port, if there is one."""
+        """Close the serial port, if one is open."""
         if self._serial is not None:
             self._serial.close()
 
     def allocate_tensors(self) -> None:
-        """Compile the model for the shapes of its inputs, where that is not done, and clear variables."""
+        """Compile the model for the current input shapes, unless that is done, and clear its variables."""
         self._main.allocate()
 
     def get_input_details(self) -> list[dict[str, Any]]:
@@ -140,46 +140,46 @@ class Interpreter:
         return self._main.details(subgraph=subgraph_index)
 
     def resize_tensor_input(self, input_index: int, tensor_size: Sequence[int], strict: bool = False) -> None:
-        """Give an input another shape, where the model leaves it open; `allocate_tensors` has to follow.
+        """Change the shape of an input whose shape the model leaves open. Call `allocate_tensors` afterwards.
 
-        ValueError for what is no input, or a dimension that the model fixes, also without `strict`: the model would
-        be another one.
+        ValueError if the tensor is not an input, or the model fixes the dimension, also without `strict`: with
+        another size there it would be another model.
         """
         self._main.resize(input_index, tensor_size)
 
     def set_tensor(self, tensor_index: int, value: Any) -> None:
-        """Copy an array into an input; ValueError unless it has the input's type and shape."""
+        """Copy an array into an input; ValueError if its type or shape differs from the input's."""
         self._main.set(tensor_index, value)
 
     def invoke(self) -> None:
-        """Run one inference on what the inputs hold."""
+        """Run one inference on the current inputs."""
         self._main.invoke()
 
     def get_tensor(self, tensor_index: int, subgraph_index: int = 0) -> Array:
-        """Return a copy of an input, output or constant; ValueError for others: an accelerated part may make none."""
+        """Return a copy of an input, output or constant; ValueError for others, which a part may not produce."""
         if subgraph_index:
             raise ValueError(f"tensors of subgraph {subgraph_index} cannot be looked at")
         return self._main.held(tensor_index).copy()
 
     def tensor(self, tensor_index: int) -> Callable[[], Array]:
-        """Return a function that gives an input's array, to be written in place, or an output's after `invoke`."""
+        """Return a function that returns an input's array, to be written in place, or an output's after `invoke`."""
         return lambda: self._main.held(tensor_index)
 
     def reset_all_variables(self) -> None:
-        """Go back to the initial state, that of resource variables, too, which LiteRT keeps."""
+        """Restore the initial state. This includes resource variables, which LiteRT keeps."""
         for session in (self._main, *self._others.values()):
             session.reset()
 
     def get_signature_list(self) -> dict[str, dict[str, list[str]]]:
-        """Return the names of inputs and outputs of each signature, by its name."""
+        """Return the input and output names of each signature, by signature name."""
         return {each.name: {"inputs": sorted(each.inputs), "outputs": sorted(each.outputs)}
                 for each in self._signatures}
 
     def get_signature_runner(self, signature_key: str | None = None) -> SignatureRunner:
-        """Return what runs a signature by the names of its inputs; the name may be left out where there is one.
+        """Return a runner that takes a signature's inputs by name. The key may be omitted if there is only one.
 
-        ValueError for another name; `UnsupportedError` when several subgraphs use resource variables, which each would
-        keep for itself here.
+        ValueError for an unknown signature. `UnsupportedError` if several subgraphs use resource variables: here each
+        would have its own copy of them.
         """
         if signature_key is None and len(self._signatures) != 1:
             raise ValueError(f"SignatureDef signature_key is None and model has {len(self._signatures)} Signatures. "
@@ -200,7 +200,7 @@ class Interpreter:
         return self._main.stored.signatures
 
     def _check_resources(self, wanted: Signature) -> None:
-        """Raise `UnsupportedError` when this signature's subgraph shares resource variables with another one's."""
+        """Raise `UnsupportedError` if this signature's subgraph shares resource variables with another one's."""
         stored = self._main.stored
         using = {each.name: each.subgraph for each in self._signatures
                  if any(op.op == "VAR_HANDLE" for op in stored.subgraphs[each.subgraph].operators)}
@@ -227,7 +227,7 @@ def _check_arguments(delegates: Sequence[object] | None, threads: object, experi
 
 
 def _file_name(path: str | bytes | os.PathLike[str]) -> str:
-    """Return the name without folders; bytes that are no UTF-8 escaped, so that messages can be printed."""
+    """Return the file's base name for messages. Bytes that are not UTF-8 are escaped."""
     return os.path.basename(os.fsencode(path)).decode("utf-8", "backslashreplace")
 
 

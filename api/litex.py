@@ -1,18 +1,18 @@
-"""The accelerator in a LiteX SoC, with the extra `litex`.
+"""Integration of the accelerator into a LiteX SoC. Needs the extra `litex`.
 
     from tq_hw.litex import add_tq_hw
     add_tq_hw(soc, config="n9x8")       # after soc.add_sdram, or with integrated main RAM
 
-adds the registers to the bus, the interrupt to the processor, and a way to the main memory: a port of LiteDRAM's own
-crossbar, or a master on the bus. What LiteX generates then has
+`add_tq_hw` adds the registers to the bus, the interrupt to the processor, and a path to the main memory: a port of
+LiteDRAM's crossbar, or a master on the bus. LiteX then generates
 
     mem.h   TQ_HW_BASE, the registers of docs/reference/isa.md; TQ_HW_MEMORY_BASE and _SIZE, reserved for models
     soc.h   TQ_HW_INTERRUPT
-    csr.h   tq_hw_ev_status_read(), tq_hw_ev_enable_write(), ...: the interrupt, high from the end of a run on
+        csr.h   tq_hw_ev_status_read(), tq_hw_ev_enable_write(), ...: the interrupt, high from the end of a run
 
-`class MySoC(WithTqHw, SoCCore)` has it as a method: `soc.add_tq_hw(config="n9x8")`.
+`class MySoC(WithTqHw, SoCCore)` has the same function as a method: `soc.add_tq_hw(config="n9x8")`.
 
-The driver of firmware/driver takes the first two as they are; docs/guide/litex.md shows it.
+The driver of firmware/driver uses mem.h and soc.h unchanged; see docs/guide/litex.md.
 """
 
 from pathlib import Path
@@ -34,32 +34,32 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["MEMORIES", "TqHw", "WithTqHw", "add_tq_hw"]
 
-#: Ways to the main memory.
+#: Paths to the main memory.
 MEMORIES = ("auto", "dram", "bus")
-#: The bus that every LiteX SoC has, or has an adapter to.
+#: Every LiteX SoC has this bus, or an adapter to it.
 _CONTROL = "wishbone"
-#: Regions begin at multiples of this.
+#: Alignment of regions, in bytes.
 _ALIGN = 256
 
 
 class TqHw(LiteXModule):
-    """The accelerator as a module of LiteX; `add_tq_hw` puts it into a SoC.
+    """The accelerator as a LiteX module; `add_tq_hw` puts it into a SoC.
 
     Parameters
     ----------
-    platform : its Verilog is written into the platform's output folder, and added to its sources, when it is finalized
+    platform : on finalization the Verilog is written into its output folder and added to its sources
     config : a preset's name, a path that ends in .toml, or a Config
     name : of the Verilog module
 
     Members
     -------
-    bus : Wishbone slave of 32 bits, classic cycles; `adr` counts words, of which the low ten bits are looked at
+    bus : Wishbone slave of 32 bits, classic cycles; `adr` counts words, only its low ten bits are decoded
     axi : AXI4 master of the configuration's bus width
-    interrupt : high from the end of a run, or its error, to the next start or stop
-    ev : LiteX's event `done`, of the level of `interrupt`
+    interrupt : high from the end of a run, or its error, until the next start or stop
+    ev : LiteX's event `done`, triggered by the level of `interrupt`
     """
 
-    # LiteX makes these when they are first asked for.
+    # LiteX creates these on first access.
     comb: Any
     specials: Any
 
@@ -78,7 +78,7 @@ class TqHw(LiteXModule):
         self.specials += Instance(name, **self._ports())
 
     def _ports(self) -> dict[str, Any]:
-        """Return the ports of the instance by LiteX's names, `i_` and `o_` in front."""
+        """Return the ports of the instance by LiteX's names, with the prefix `i_` or `o_`."""
         ports: dict[str, Any] = {}
         for port, member in top_members(self.config, _CONTROL).items():
             way = "i" if member.flow.name == "In" else "o"
@@ -98,7 +98,7 @@ class TqHw(LiteXModule):
         return getattr(getattr(self.axi, channel), name.removeprefix(channel))
 
     def do_finalize(self) -> None:
-        """Write the Verilog: the same bytes on every run."""
+        """Write the Verilog. Every run writes the same bytes."""
         folder = Path(self.platform.output_dir or "build") / "gateware"
         folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.module_name}.v"
@@ -108,19 +108,19 @@ class TqHw(LiteXModule):
 
 def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", memory: str = "auto",
               origin: int | None = None, memory_bytes: int = 1 << 20) -> TqHw:
-    """Add the accelerator to a LiteX SoC and return it; it becomes `soc.NAME`.
+    """Add the accelerator to a LiteX SoC as `soc.NAME` and return it.
 
     Parameters
     ----------
     config : a preset's name, a path that ends in .toml, or a Config
-    name : of the module, of the region of its registers, and in the generated headers
-    memory : "dram": a port of LiteDRAM's crossbar; "bus": a master on the SoC's bus, on `soc.dma_bus` where there is
-        one; "auto": the first where the SoC has SDRAM. Only "bus" goes through the L2 cache
-    origin : of the registers, a page; None: LiteX finds a place that the processor does not cache
-    memory_bytes : at the end of the main memory, or before that of an accelerator added earlier, that the headers name
-        for models; a power of 2, at least 256
+    name : of the module and of its register region; also the prefix in the generated headers
+    memory : "dram": a port of LiteDRAM's crossbar. "bus": a master on `soc.dma_bus` if there is one, else on `soc.bus`.
+        "auto": the first if the SoC has SDRAM, else the second. Only "bus" goes through the L2 cache
+    origin : address of the registers, a page; None: LiteX chooses an uncached address
+    memory_bytes : memory reserved for models, which the headers name; a power of 2, at least 256. It lies at the end of
+        the main memory, below that of accelerators added earlier
 
-    Raises OptionError for a SoC without main memory, or with less, and for a name that is taken.
+    Raises OptionError if the SoC has no main memory or not enough of it, or if the name is taken.
     """
     if memory not in MEMORIES:
         raise OptionError(f"memory must be one of {', '.join(MEMORIES)}, not {memory!r}")
@@ -128,7 +128,7 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
     if main is None:
         raise OptionError("the SoC has no main_ram: call soc.add_sdram first, or build it with "
                           "integrated_main_ram_size")
-    # Before the memory of the accelerators that are there.
+    # Place the memory below that of the accelerators already in the SoC.
     end = min([main.origin + main.size, *(
         soc.bus.regions[f"{key}_memory"].origin for key, unit in vars(soc).items() if isinstance(unit, TqHw))])
     if memory_bytes < _ALIGN or memory_bytes & memory_bytes - 1 or memory_bytes > end - main.origin:
@@ -150,7 +150,7 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
         getattr(soc, "dma_bus", soc.bus).add_master(name=name, master=unit.axi)
     if soc.irq.enabled:
         soc.irq.add(name, use_loc_if_exists=True)
-    # A region of the linker's lies within another one.
+    # A linker region may overlap another region.
     soc.bus.add_region(f"{name}_memory", SoCRegion(origin=end - memory_bytes, size=memory_bytes, linker=True))
     return unit
 

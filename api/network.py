@@ -31,7 +31,7 @@ class Network:
     -------
     path : the file
     model : its graph, see `tq_hw.model.graph`
-    shapes : sizes that were asked for of open dimensions
+    shapes : the requested sizes of open dimensions
     """
 
     path: Path
@@ -55,15 +55,15 @@ class Network:
 
     def compile(self, config: str | Config | None = None, *, board: str | None = None,
                 memory: Memory | None = None, patterns: Sequence[FilePath] = ()) -> CompiledNetwork:
-        """Compile for a configuration, or for that of a board.
+        """Compile for a configuration, or for a board's.
 
         Parameters
         ----------
         config : a preset's name ("n16" by default), a path that ends in .toml, or a Config
-        board : a board's name, in place of `config`
-        memory : the memory that the schedule is searched for and that cycles are counted with, by default the board's;
-            results are the same with any
-        patterns : files with patterns of your own, as `--patterns` takes them
+        board : a board's name, instead of `config`
+        memory : the memory that the schedule is searched for and that cycles are counted with; default: the board's.
+            Results do not depend on it
+        patterns : files with the user's own patterns, as for `--patterns`
 
         Raises UnsupportedError (operator, index, reason), OptionError, or ConfigError.
         """
@@ -94,11 +94,11 @@ def load(path: FilePath, *, profile: str = "canon", batch: int | None = None,
 
     Parameters
     ----------
-    profile : whose arithmetic: "canon", "tflm" or "litert"
+    profile : the arithmetic: "canon", "tflm" or "litert"
     batch : size of the first dimension of each input that leaves it open
-    shapes : sizes of inputs that leave dimensions open, by name
+    shapes : shapes of inputs with open dimensions, by name
 
-    Raises ModelError, UnsupportedError or OptionError; each says what to do.
+    Raises ModelError, UnsupportedError or OptionError; each message says what to do.
     """
     name = os.fspath(path)
     if is_compiled(name):

@@ -11,11 +11,11 @@ __all__ = ["Result"]
 
 @dataclass(frozen=True, repr=False, eq=False)
 class Result:
-    """Outputs of one input set or of several, with the cycles of the first.
+    """Outputs of one or several input sets, with the cycles of the first.
 
     Members
     -------
-    outputs : one array per output; with an axis of sets in front where the inputs had one
+    outputs : one array per output, with a leading axis of sets if the inputs had one
     engine : "rtl", "executor" or "golden"
     cycles : from start to the last write response, from a cold start; None if the engine does not model time
     layers : a record per operator, as of a compiled network, with the measured cycles
@@ -31,7 +31,7 @@ class Result:
 
     @property
     def output(self) -> Array:
-        """The only output; ValueError where there are several."""
+        """The only output; ValueError if there are several."""
         output, = self.outputs
         return output
 

@@ -36,13 +36,13 @@ class Session:
     Parameters
     ----------
     data, name : the file's contents and name
-    accelerator : of this session alone
-    config, memory : that it is compiled for
-    signature : whose subgraph it is, "" for the first one
+    accelerator : used by this session only
+    config, memory : that the subgraph is compiled for
+    signature : selects the subgraph; "" for the first one
 
     Attributes
     ----------
-    host_seconds, crossing_bytes : of the last inference: wall time of the host's operators, bytes between host and
+    host_seconds, crossing_bytes : of the last inference: wall time of the host's operators, and bytes between host and
         accelerator
     """
 
@@ -60,7 +60,7 @@ class Session:
         self.host_seconds, self.crossing_bytes = 0.0, 0
 
     def allocate(self) -> None:
-        """Compile for the shapes of the inputs, where that is not done, and clear variables."""
+        """Compile for the current input shapes, unless that is done, and clear variables."""
         if self._parts is None:
             self.source = parse_model(self._data, self._name, rules=False,
                                       shapes=InputShapes(named=self._shapes, signature=self._signature))
@@ -79,11 +79,11 @@ class Session:
 
     @property
     def is_allocated(self) -> bool:
-        """Whether it is compiled for the shapes that its inputs have now."""
+        """Whether the subgraph is compiled for the current input shapes."""
         return self._parts is not None
 
     def details(self, indices: Iterable[int] | None = None, subgraph: int = 0) -> list[dict[str, Any]]:
-        """Return a record per tensor, by default of all; of another subgraph than the first as the file has them."""
+        """Return a record per tensor, by default of all. Subgraphs other than the first are described as stored."""
         if subgraph:
             return [_detail(tensor, _signature(tensor)) for tensor in self.stored.subgraphs[subgraph].tensors]
         wanted = range(len(self.source.main.tensors)) if indices is None else indices
@@ -91,12 +91,12 @@ class Session:
                 for index in wanted]
 
     def _resized(self, tensor: Tensor) -> Tensor:
-        """Return a tensor's record with the shape that was asked for, which `allocate` may not have carried out yet."""
+        """Return a tensor's record with the requested shape, which `allocate` may not have applied yet."""
         asked = self._shapes.get(tensor.name) if tensor.index in self.source.main.inputs else None
         return tensor if asked is None else replace(tensor, shape=asked)
 
     def resize(self, index: int, size: Sequence[int]) -> None:
-        """Give an input another shape; ValueError for what is no input, a dimension that is fixed, or one below 1."""
+        """Change an input's shape; ValueError if it is not an input, a dimension is fixed, or a size is below 1."""
         tensor = self._input(index)
         wanted = tuple(int(each) for each in size)
         signature = _signature(self.stored.main.tensors[index])
@@ -111,7 +111,7 @@ class Session:
         self._values = {}
 
     def set(self, index: int, value: Any) -> None:
-        """Copy an array into an input; ValueError unless it has the input's type and shape."""
+        """Copy an array into an input; ValueError if its type or shape differs from the input's."""
         tensor, array = self._input(index), np.asarray(value)
         if array.dtype != tensor.dtype:
             raise ValueError(f"Cannot set tensor: Got value of type {array.dtype} but expected type {tensor.dtype} for "
@@ -123,7 +123,7 @@ class Session:
         self._values[index] = array.copy()
 
     def invoke(self) -> None:
-        """Run one inference on what the inputs hold."""
+        """Run one inference on the current inputs."""
         parts = self._ready()
         main = self._model.main
         inputs = tuple(self._values[index] for index in main.inputs)
@@ -132,7 +132,7 @@ class Session:
         self._values |= dict(zip(main.outputs, outputs, strict=True))
 
     def held(self, index: int) -> Array:
-        """Return what an input, output or constant holds; ValueError for others: an accelerated part may make none."""
+        """Return the value of an input, output or constant; ValueError for others, which a part may not produce."""
         self._allocated()
         main = self.source.main
         if index not in (*main.inputs, *main.outputs):
@@ -146,7 +146,7 @@ class Session:
         return self._values[index]
 
     def reset(self) -> None:
-        """Go back to the initial state."""
+        """Restore the initial state."""
         self._accelerator.reset()
         for host in self._hosts:
             host.reset()
@@ -157,7 +157,7 @@ class Session:
         return self._parts
 
     def _allocated(self) -> None:
-        """Raise what LiteRT raises for tensors that have no memory yet."""
+        """Raise LiteRT's error for tensors without memory."""
         if self._parts is None:
             raise ValueError(_NOT_ALLOCATED)
 
@@ -165,7 +165,7 @@ class Session:
         return self._config if isinstance(self._config, Config) else load_config(self._config or DEFAULT_CONFIG)
 
     def _check_config(self, parts: Iterable[AcceleratedPart | HostPart]) -> None:
-        """Refuse parts for several configurations, or for another than the one that was asked for (ValueError)."""
+        """Raise ValueError if the parts are for several configurations, or not for the requested one."""
         try:
             common_config(parts, None if self._config is None else self._chosen(), "config")
         except OptionError as error:
@@ -178,12 +178,12 @@ class Session:
 
 
 def _signature(tensor: Tensor) -> tuple[int, ...]:
-    """Return a tensor's shape as the file has it, with -1 at open dimensions."""
+    """Return a tensor's shape as stored in the file, with -1 for open dimensions."""
     return tensor.shape_signature or tensor.shape
 
 
 def _detail(tensor: Tensor, signature: tuple[int, ...]) -> dict[str, Any]:
-    """Return what LiteRT says of a tensor, with the same keys."""
+    """Return a tensor's record with LiteRT's keys."""
     quantization = tensor.quantization or Quantization((), ())
     scales, zero_points = quantization.scale, quantization.zero_point
     return {

@@ -1,4 +1,4 @@
-"""`SignatureRunner`: LiteRT's way to run a model by names, over the accelerator."""
+"""`SignatureRunner`: LiteRT's interface to run a model by tensor names, on the accelerator."""
 
 from typing import Any
 
@@ -12,10 +12,10 @@ __all__ = ["SignatureRunner"]
 
 
 class SignatureRunner:
-    """Runs one signature: a call with one array per input, by the signature's names, returns a dict of the outputs.
+    """Runs one signature. A call takes an array per input, by the signature's names, and returns a dict of the outputs.
 
-    An input of another shape than the last one has the model compiled again, where the model leaves that shape open;
-    ValueError where it does not. Variables live on from one call to the next.
+    A new input shape recompiles the model if the model leaves that shape open; otherwise it is a ValueError. Variables
+    persist between calls.
     """
 
     def __init__(self, session: Session, signature: Signature):

@@ -13,12 +13,12 @@ __all__ = ["Store", "default_store"]
 
 
 def default_store() -> Path:
-    """Return the store in the user's folder for data."""
+    """Return the store in the user's data folder."""
     return Path(platformdirs.user_data_dir("tq-hw")) / "results.sqlite"
 
 
 class Store:
-    """Results by key in a SQLite file; several processes may use it at once. OptionError for another kind of file."""
+    """Results by key in a SQLite file. Several processes may share it. OptionError if the file is of another kind."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,12 +36,12 @@ class Store:
             raise OptionError(f"{self._path}: cannot keep results there: {error}; choose another --store") from error
 
     def find(self, key: str) -> Any:
-        """Return a result, or None where there is none."""
+        """Return a result, or None if the key is unknown."""
         row = self._ask("SELECT value FROM results WHERE key = ?", key)
         return None if row is None else json.loads(row[0])
 
     def keep(self, key: str, value: Any) -> None:
-        """Keep a result; the one that was there first stays."""
+        """Store a result. An existing result is not replaced."""
         self._ask("INSERT OR IGNORE INTO results VALUES (?, ?)", key, json.dumps(value))
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ class TensorInfo:
     Members
     -------
     name, dtype, shape : of the tensor
-    scale, zero_point : real = scale * (integer - zero_point); None where the tensor is not quantized as a whole
+    scale, zero_point : real = scale * (integer - zero_point); None unless the tensor has one scale
     """
 
     name: str
@@ -32,9 +32,9 @@ class TensorInfo:
     zero_point: int | None = None
 
     def quantize(self, real: npt.ArrayLike) -> Array:
-        """Return the nearest integers of real numbers, ties to even, limited to the type's range.
+        """Quantize real numbers: round to nearest, ties to even, and clamp to the type's range.
 
-        Raises OptionError when the tensor has no scale.
+        Raises OptionError if the tensor has no scale.
         """
         scale, zero_point = self._quantization()
         info = np.iinfo(self.dtype)
@@ -42,7 +42,7 @@ class TensorInfo:
         return np.clip(integers, info.min, info.max).astype(np.dtype(self.dtype))
 
     def dequantize(self, integers: npt.ArrayLike) -> npt.NDArray[np.float64]:
-        """Return the real numbers that integers stand for; OptionError when the tensor has no scale."""
+        """Dequantize integers; OptionError if the tensor has no scale."""
         scale, zero_point = self._quantization()
         return (np.asarray(integers, np.float64) - zero_point) * scale
 
@@ -53,7 +53,7 @@ class TensorInfo:
 
 
 def describe(tensor: Tensor) -> TensorInfo:
-    """Return the record of a tensor of the graph."""
+    """Return the record of a tensor in the graph."""
     quantization = tensor.quantization
     if quantization is None or len(quantization.scale) != 1 or tensor.dtype in ("float32", "bool"):
         return TensorInfo(tensor.name, tensor.dtype, tensor.shape)
@@ -61,9 +61,9 @@ def describe(tensor: Tensor) -> TensorInfo:
 
 
 def named_arrays(given: object, count: int) -> dict[str, Array]:
-    """Return arrays by the names that an archive would have: a mapping's own, else `input_0`, `input_1`, ...
+    """Return arrays under the names of an archive: a mapping's own, else `input_0`, `input_1`, ...
 
-    `given` is an array for the only one of `count` inputs, a sequence of one array per input, or a mapping by name.
+    `given` is an array for a single input, a sequence of one array per input, or a mapping by name.
     """
     if isinstance(given, Mapping):
         return {str(name): np.asarray(array) for name, array in given.items()}

@@ -29,9 +29,9 @@ from tq_hw.store import Store
 __all__ = ["Function", "Task", "check_scheduler", "run_tasks", "task_of"]
 
 Function = Callable[[bytes, Mapping[str, Any]], Any]
-#: Tasks that a worker has at once: the one that it works on, and the next.
+#: Tasks submitted per worker: the one in progress and the next.
 _AHEAD = 2
-#: Workers that may die before a run gives up; seconds that a scheduler has to answer.
+#: Worker deaths after which a run gives up; seconds within which a scheduler must answer.
 _DEATHS, _CONNECT_SECONDS = 3, 15
 #: Packages whose sources results depend on.
 _PACKAGES = ("isa", "model", "compiler", "hdl", "sim", "boards", "cli")
@@ -49,7 +49,7 @@ class Task:
 
 @cache
 def _sources() -> str:
-    """Return a hash of the sources: an editable install keeps its version while they change."""
+    """Return a hash of the sources: in an editable install they change without the version."""
     folders = [Path(folder) for name in _PACKAGES if (spec := find_spec(f"tq_hw.{name}")) is not None
                for folder in spec.submodule_search_locations or ()]
     files = [path for folder in folders for kind in ("*.py", "*.json") for path in sorted(folder.rglob(kind))]
@@ -61,18 +61,18 @@ def _version_here() -> str:
 
 
 def task_of(function: Function, blob: bytes, arguments: Mapping[str, Any]) -> Task:
-    """Return a task with the key that follows from tq-hw, the function and all that it is given."""
+    """Return a task. Its key depends on tq-hw, the function and all arguments."""
     words = (_version_here(), function.__module__, function.__qualname__, hashlib.sha256(blob).hexdigest(), arguments)
     return Task(hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest(), function, blob, arguments)
 
 
 def run_tasks(tasks: Iterable[Task], store: Store | None, *, jobs: int | None = None, scheduler: str | None = None,
               seen: Callable[[str, Any], object] = lambda _key, _value: None) -> dict[str, Any]:
-    """Return the results of all tasks by key; each is kept in the store, if there is one, as soon as it is there.
+    """Return the results of all tasks by key. Each result goes to the store, if there is one, as soon as it arrives.
 
-    `jobs` processes work here (None: one per processor), or the workers of the Dask cluster at `scheduler`, such as
-    tcp://host:8786. `seen` is told each result; once it returns True, no more are waited for. What a task raises ends
-    the run.
+    `jobs` local processes do the work (None: one per processor), or the workers of the Dask cluster at `scheduler`, for
+    example tcp://host:8786. `seen` is called with each result; if it returns True, the remaining tasks are dropped. An
+    exception in a task ends the run.
     """
     found: dict[str, Any] = {}
 
@@ -102,12 +102,12 @@ def run_tasks(tasks: Iterable[Task], store: Store | None, *, jobs: int | None = 
     return found
 
 
-#: The shared bytes by their hashes, which each process is given once.
+#: The shared bytes by hash. Each process receives them once.
 _blobs: dict[str, bytes] = {}
 
 
 def _give(blobs: Mapping[str, bytes]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
     _blobs.update(blobs)
 
 
@@ -116,13 +116,13 @@ def _call(function: Function, blob: str, arguments: Mapping[str, Any]) -> Any:
 
 
 def _named(tasks: Sequence[Task]) -> tuple[dict[str, bytes], dict[str, str]]:
-    """Return the different bytes of tasks by their hashes, and the hash by each task's key."""
+    """Return the distinct bytes of tasks by hash, and the hash for each task's key."""
     names = {blob: hashlib.sha256(blob).hexdigest() for blob in {task.blob for task in tasks}}
     return {name: blob for blob, name in names.items()}, {task.key: names[task.blob] for task in tasks}
 
 
 def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: int) -> Iterator[tuple[str, Any]]:
-    """Give results as they come; a process that dies costs what it had under way, which is tried again."""
+    """Yield results as they complete. If a process dies, the unfinished tasks are submitted again."""
     (blobs, blob_of), waiting, deaths = _named(tasks), deque(tasks), 0
     while waiting:
         running: dict[Future[Any], Task] = {}
@@ -145,7 +145,7 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
 
 
 def _on_worker(blob: bytes, function: Function, arguments: Mapping[str, Any], wanted: str) -> Any:
-    if _version_here() != wanted:  # one that joined later
+    if _version_here() != wanted:  # a worker that joined after the check in _connected
         raise OptionError(_refusal(wanted, [f"{import_module('distributed').get_worker().address} has "
                                             f"{_version_here()}"]))
     return function(blob, arguments)
@@ -158,7 +158,7 @@ def _refusal(wanted: str, wrong: Sequence[str]) -> str:
 
 @contextmanager
 def _connected(scheduler: str) -> Iterator[tuple[Any, Any]]:
-    """Give the package distributed and a client whose workers have this version."""
+    """Yield the package distributed and a client whose workers all have this version."""
     try:
         distributed: Any = import_module("distributed")
     except ImportError:
@@ -177,17 +177,17 @@ def _connected(scheduler: str) -> Iterator[tuple[Any, Any]]:
 
 
 def check_scheduler(scheduler: str) -> None:
-    """Raise what `run_tasks` would raise for a cluster that is not there or not of this version, before long work."""
+    """Check before long work that the cluster answers and has this version; raises the errors of `run_tasks`."""
     with _connected(scheduler):
         pass
 
 
 def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], scheduler: str) -> Iterator[tuple[str, Any]]:
-    """Give results as they come; Dask itself gives the tasks of a worker that dies to others."""
+    """Yield results as they complete. Dask itself moves the tasks of a worker that dies to others."""
     here = _version_here()
     with _connected(scheduler) as (distributed, client):
         blobs, blob_of = _named(tasks)
-        # Tasks, because what is scattered dies with the worker that has it.
+        # Submitted as tasks: Dask recomputes them if a worker dies, but scattered data would be lost.
         shared = {name: client.submit(bytes, blob, key=f"tq-hw-{name}") for name, blob in blobs.items()}
         waiting = deque(tasks)
 
@@ -203,7 +203,7 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
         try:
             for future in running:
                 value = future.result()
-                future.release()  # what is here is not worked out again when the worker that has it dies
+                future.release()  # otherwise Dask recomputes a result already received when its worker dies
                 yield future.key.removeprefix("tq-hw-"), value
                 after = submit()
                 if after is not None:
