@@ -1,7 +1,7 @@
 """Lower bounds of run time, with which a search may skip machines and still prove its result.
 
-The array does at most one multiply-accumulate per row, column and cycle; the bus brings every weight at least once,
-because an inference begins with nothing in the scratchpad.
+The array does at most one multiply-accumulate per row, column and cycle. The bus loads every weight at least once,
+because the scratchpad is empty when an inference begins.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ from tq_hw.model.tflite.reader import parse_model
 
 __all__ = ["TAKEN", "Bounds", "weight_bytes"]
 
-#: Operators whose second input are weights.
+#: Operators whose second input is their weights.
 _WITH_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 #: A machine must not exceed the preset in these to beat it.
 TAKEN = ("luts", "multipliers", "block_rams")
@@ -29,38 +29,38 @@ def weight_bytes(blob: bytes) -> int:
 
 
 class Bounds:
-    """Lower bounds of the mean time of machines, from machines that were estimated."""
+    """Lower bounds of the mean time of machines, derived from machines that were estimated."""
 
     def __init__(self, aims: Sequence[Aim], target: Target, points: Sequence[Point]) -> None:
         self._aims, self._target = aims, target
-        # Rewrites may cut multiply-accumulates away that need not be done: the fewest of any machine count.
+        # Rewrites may remove multiply-accumulates that need not be done, so the lowest count of any machine is taken.
         self._macs: dict[str, int] = {aim.name: min(point.models[aim.name]["macs"] for point in points) for aim in aims}
         self._bytes = {aim.name: weight_bytes(aim.blob) for aim in aims}
 
     def cycles(self, config: Config, name: str) -> float:
-        """Return cycles that a model takes at least."""
+        """Return a lower bound of the cycles of a model."""
         rate = min(float(self._target.rate.bytes_per_cycle), config.bus_bytes)
-        # How far weights are compressed is known after a plan alone.
+        # Only a plan tells how far weights are compressed.
         loads = 0.0 if config.compressed_weights else self._bytes[name] / rate
         return max(1.0, self._macs[name] / config.macs, loads)
 
     def milliseconds(self, config: Config) -> float:
-        """Return the geometric mean over the models that a machine takes at least."""
+        """Return a lower bound of the geometric mean of the models' times."""
         total = sum(aim.weight for aim in self._aims)
         mean = exp(sum(aim.weight * log(self.cycles(config, aim.name)) for aim in self._aims) / total)
         return 1000 * mean / self._target.clock_hz
 
     def rivals(self, fits: Mapping[Config, Mapping[str, float]], preset: Point,
                kinds: Sequence[str] = TAKEN) -> list[Config]:
-        """Return the machines that could be as good as the preset in everything, those with the highest hopes first.
+        """Return the machines that may equal or beat the preset in every objective, lowest time bound first.
 
-        `kinds` of what a device has are compared.
+        `kinds` are the resources that are compared.
         """
         return self._hopeful([config for config, taken in fits.items()
                               if all(taken[kind] <= preset.taken[kind] for kind in kinds)], preset.milliseconds)
 
     def faster(self, fits: Mapping[Config, Mapping[str, float]], milliseconds: float) -> list[Config]:
-        """Return the machines that could be faster, those with the highest hopes first."""
+        """Return the machines that may be faster, lowest time bound first."""
         return self._hopeful(list(fits), milliseconds)
 
     def _hopeful(self, configs: Sequence[Config], milliseconds: float) -> list[Config]:

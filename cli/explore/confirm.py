@@ -23,12 +23,12 @@ from tq_hw.work import Task
 
 __all__ = ["WAYS", "check_ways", "confirm", "finalists_of"]
 
-#: In the order in which they are done: a machine that does not fit is no finalist.
+#: In order of execution: synthesis drops machines that do not fit before the later steps.
 WAYS = ("synth", "route", "rtl")
 
 
 def check_ways(ways: Sequence[str], target: Target, here: bool = True) -> None:
-    """Refuse now what could not be done after the search; `here`: by this computer's processes."""
+    """Check before the search that each way of confirming is possible; `here`: on local processes."""
     for way in ("synth", "route"):
         if way in ways and not target.memory:
             raise OptionError(f"--confirm {way}: a board is {'synthesized' if way == 'synth' else 'routed'}; give "
@@ -44,7 +44,7 @@ def check_ways(ways: Sequence[str], target: Target, here: bool = True) -> None:
 
 def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers,
             finalists: int) -> Exploration:
-    """Confirm the fastest of the front, and the preset, in each of the ways."""
+    """Confirm the fastest machines of the front, and the preset, in each of the ways."""
     does = {"synth": _cells, "route": _routes, "rtl": _cycles}
     estimated = found
     for way in WAYS:
@@ -54,7 +54,7 @@ def confirm(ways: Sequence[str], found: Exploration, aims: Sequence[Aim], target
 
 
 def finalists_of(found: Exploration, count: int) -> list[Point]:
-    """Return the fastest of the front, what was confirmed first, and the preset."""
+    """Return the fastest machines of the front, those already confirmed first, and the preset."""
     chosen = sorted(found.front, key=lambda point: not point.confirmed_by)[:count]
     if found.preset is not None and found.preset not in chosen:
         chosen.append(found.preset)
@@ -62,14 +62,14 @@ def finalists_of(found: Exploration, count: int) -> list[Point]:
 
 
 def _exchanged(found: Exploration, aims: Sequence[Aim], better: Mapping[Config, Point]) -> Exploration:
-    """Return an exploration in which some points are known better, with its new front."""
+    """Return an exploration with some points replaced by confirmed ones, and its new front."""
     points = [better.get(point.config, point) for point in found.points]
     preset = better.get(found.preset.config) if found.preset is not None else None
     return replace(found, points=tuple(points), front=tuple(in_front(points, aims)), preset=preset)
 
 
 def _cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
-    """Run machines on the RTL, whose cycles replace the estimates."""
+    """Run machines on the RTL and replace the estimated cycles by the counted ones."""
     chosen = finalists_of(found, finalists)
     tasks = {(point.config, aim.name): rtl_task(aim.blob, point.config, target.rate)
              for point in chosen for aim in aims}
@@ -84,7 +84,7 @@ def _cycles(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wo
 
 
 def _without(found: Exploration, configs: Mapping[Config, str]) -> Exploration:
-    """Return an exploration without machines that turned out not to fit, each with its reason."""
+    """Return an exploration without the given machines, whose reasons are counted as refusals."""
     refused = dict(found.refused)
     for reason in configs.values():
         refused[reason] = refused.get(reason, 0) + 1
@@ -105,7 +105,7 @@ def _on_board(points: Sequence[Point], task: Callable[[str, str, Config], Task],
 
 
 def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
-    """Synthesize the board with each machine, whose cells replace the estimates; leave out what breaks a limit."""
+    """Synthesize the board with each machine, replace the estimated cells, and drop machines that exceed a limit."""
     better: dict[Config, Point] = {}
     too_large: dict[Config, str] = {}
     for point, cells in _on_board(finalists_of(found, finalists), synthesis_task, target, workers, "syntheses"):
@@ -118,7 +118,7 @@ def _cells(found: Exploration, aims: Sequence[Aim], target: Target, workers: Wor
 
 
 def _routes(found: Exploration, aims: Sequence[Aim], target: Target, workers: Workers, finalists: int) -> Exploration:
-    """Place and route the board with each machine; one that misses the board's clock runs at what it reaches."""
+    """Place and route the board with each machine. One that misses the board's clock gets the clock that it reaches."""
     better: dict[Config, Point] = {}
     failed: dict[Config, str] = {}
     for point, result in _on_board(finalists_of(found, finalists), route_task, target, workers, "routes"):

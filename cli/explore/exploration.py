@@ -15,15 +15,15 @@ class Exploration:
 
     Members
     -------
-    points : every machine that runs all models in the memory there is, in no order
-    front : those in time that no other in time beats, fastest first
+    points : every machine that runs all models in the available memory, unordered
+    front : machines that meet every deadline and that no other such machine beats, fastest first
     preset : the point of the target's preset, if it has one
-    space, estimated : machines that fit, and those of them that were estimated
-    refused : why machines were refused, with how many
-    proved : of PROOFS, what is sure: the machines that were not estimated are too slow or too large for anything else
-    left : machines that fit and were not estimated, with what they take
-    undecided : machines of which it is open whether they beat the preset, because one was confirmed and one was not
-    by_estimates : what was found before anything was confirmed, None where nothing was
+    space, estimated : the number of machines that fit, and how many of them were estimated
+    refused : reasons for refusals, each with the number of machines
+    proved : those of PROOFS that hold: by their bounds, the machines that were not estimated are too slow or too large
+    left : machines that fit but were not estimated, with their resources
+    undecided : number of machines that may or may not beat the preset, because only one of the two was confirmed
+    by_estimates : the result before anything was confirmed; None if nothing was
     """
 
     points: tuple[Point, ...]
@@ -44,9 +44,9 @@ class Exploration:
 
     @property
     def preset_on_front(self) -> bool | None:
-        """Whether no machine beats the preset, None where that is open or there is no preset.
+        """Whether no machine beats the preset; None if that is undecided or there is no preset.
 
-        Of machines that are equal in everything the front has one.
+        Of several machines that are equal in every objective, the front keeps one.
         """
         if self.preset is None:
             return None
@@ -55,7 +55,7 @@ class Exploration:
 
     @property
     def chosen(self) -> Point | None:
-        """The fastest of the front; of what was confirmed, where anything was."""
+        """The fastest machine of the front, confirmed ones before estimated ones."""
         return min(self.front, key=lambda point: not point.confirmed_by, default=None)
 
     @property

@@ -16,18 +16,18 @@ from tq_hw.model.graph import Model
 
 __all__ = ["Fit", "Machine", "fit_board", "fit_json", "fit_lines"]
 
-#: Machines that are estimated in search of the largest and the fastest one that run the model.
+#: Number of machines estimated in the search for the largest and the fastest one that run the model.
 _TRIED = 24
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A configuration on the board, and the model on it.
+    """A configuration on the board, with the model on it.
 
     Members
     -------
-    resources : what it takes there; None where the board was never synthesized with that memory
-    milliseconds : of an inference; None for the serial machine, of whose time there is no estimate
+    resources : of the whole board; None if the board was never synthesized with that memory
+    milliseconds : of an inference; None for the serial machine, which has no estimate of time
     """
 
     config: Config
@@ -42,11 +42,12 @@ class Fit:
 
     Members
     -------
-    memory : the first of the board's memories that holds the model; None: none does
+    memory : the first of the board's memories that holds the model; None if none does
     preset : the board's machine, with that memory or else the board's largest
-    largest : of the machines that fit, the fastest of those with the most multipliers; None: not known or none
-    fastest : the fastest of the board's own and those that fit and that none exceeds in array, lanes and scratchpad
-    gives : what would have to give, for the model to fit, or for a machine twice as large
+    largest : of the machines that fit, the fastest of those with the most multipliers; None if unknown or none
+    fastest : the fastest of the board's own machine and the maximal ones: no machine that fits exceeds them in array,
+        lanes and scratchpad
+    gives : what must be saved for the model, or for a machine of twice the size, to fit
     """
 
     board: Board
@@ -65,12 +66,12 @@ def _machine(model: Model, board: Board, memory: Memory, config: Config) -> Mach
 
 
 def _room(config: Config) -> tuple[int, int, int]:
-    """Return what makes a machine large: more of one and no less of the others is hardly slower."""
+    """Return a machine's size. A machine that is larger in one and not smaller in the others is hardly slower."""
     return config.macs, config.requantize_lanes, config.scratchpad_bytes
 
 
 def _unexceeded(target: Target) -> list[Config]:
-    """Return the machines that fit and that no other exceeds, of each shape the one with the most accumulators."""
+    """Return the maximal machines that fit, of each shape the one with the most accumulators."""
     shapes: dict[tuple[int, ...], Config] = {}
     for config in configurations(target.space, target.preset):
         shape = (config.rows, config.cols, *_room(config))
@@ -84,12 +85,12 @@ def _unexceeded(target: Target) -> list[Config]:
 
 
 def _larger(model: Model, board: Board, memory: Memory, target: Target) -> list[Machine]:
-    """Return the machines that none exceeds and that run the model, the largest first."""
+    """Return the maximal machines that run the model, largest first."""
     machines: list[Machine] = []
     for config in _unexceeded(target)[:_TRIED]:
         try:
             machine = _machine(model, board, memory, config)
-        except UnsupportedError:  # a smaller one may have what it takes
+        except UnsupportedError:  # a smaller machine may support it
             continue
         if machine.estimate.memory_bytes <= memory.size_bytes:
             machines.append(machine)
@@ -97,7 +98,7 @@ def _larger(model: Model, board: Board, memory: Memory, target: Target) -> list[
 
 
 def _twice(config: Config) -> Config | None:
-    """Return a machine with twice the columns and lanes, None where that is no configuration."""
+    """Return a machine with twice the columns, lanes and scratchpad; None if that is not a legal configuration."""
     try:
         return replace(config, name=f"{config.name} with twice the columns and lanes", cols=2 * config.cols,
                        requantize_lanes=2 * config.requantize_lanes,
@@ -117,7 +118,7 @@ def _gives(board: Board, memory: Memory | None, preset: Machine) -> Sequence[str
 
 
 def fit_board(model: Model, board: Board) -> Fit:
-    """Return how a model and a board go together; UnsupportedError names what the board's machine cannot run."""
+    """Return how a model fits a board; UnsupportedError names the operator that the board's machine cannot run."""
     needed = estimate_model(model, board.config, memory_rate(board, board.memories[0])).memory_bytes
     memory = next((each for each in board.memories if each.size_bytes >= needed), None)
     used = memory or max(board.memories, key=lambda each: each.size_bytes)
@@ -139,7 +140,7 @@ def _machine_json(machine: Machine) -> dict[str, Any]:
 
 
 def fit_json(fit: Fit) -> dict[str, Any]:
-    """Return what `compile --fit --json` writes."""
+    """Return the JSON of `compile --fit --json`."""
     return {"board": fit.board.name, "device": fit.board.device.name, "fits": fit.memory is not None,
             "memory_bytes": fit.preset.estimate.memory_bytes, "memory": fit.memory.name if fit.memory else None,
             "memories": [{"name": memory.name, "bytes": memory.size_bytes} for memory in fit.board.memories],
@@ -159,7 +160,7 @@ def _machine_text(machine: Machine) -> str:
 
 
 def fit_lines(fit: Fit) -> list[str]:
-    """Return a fit as a person reads it."""
+    """Return a fit as readable lines."""
     memories = ", ".join(f"{memory.name} of {memory.size_bytes:,} bytes" for memory in fit.board.memories)
     lines = [f"needs {fit.preset.estimate.memory_bytes:,} bytes of memory; {fit.board.name} has {memories}",
              f"with {fit.memory.name} every operator runs on the accelerator, at {fit.board.clock_hz / 1e6:g} MHz"

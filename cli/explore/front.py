@@ -14,15 +14,15 @@ __all__ = ["OBJECTIVES", "Aim", "Point", "alike", "front_of", "in_time", "make_p
 
 #: Figures to be minimized.
 OBJECTIVES = ("milliseconds", "luts", "multipliers", "block_rams", "bytes")
-#: Ways of confirming that make an objective another figure than its estimate. Rules of multipliers and block RAMs are
-#: exact, but on a board the synthesis may find one more.
+#: Ways of confirming that replace the estimate of an objective. The rules for multipliers and block RAMs are exact for
+#: the machine, but synthesis of the whole board may find one more.
 _MEASURED = {"milliseconds": ("route", "rtl"), "bytes": ("rtl",)}
 _MEASURED |= dict.fromkeys(("luts", "multipliers", "block_rams"), ("synth", "route"))
 
 
 @dataclass(frozen=True)
 class Aim:
-    """A model with its weight, and its deadline in ms (0: none)."""
+    """A model with its weight in the mean, and its deadline in ms (0: none)."""
 
     name: str
     path: str
@@ -33,9 +33,9 @@ class Aim:
 
 @dataclass(frozen=True)
 class Point:
-    """One machine: per model `cycles`, `bytes` and what bounds it; `taken` of the device, clock; what confirmed it.
+    """One machine: `cycles`, `bytes` and bound per model, resources `taken`, clock, and the ways of its confirmation.
 
-    `before` is what was estimated of it, None where nothing was confirmed.
+    `before` is its estimate; None if nothing was confirmed.
     """
 
     config: Config
@@ -53,7 +53,7 @@ class Point:
         return self.before or self
 
     def measured(self, objective: str) -> tuple[str, ...]:
-        """Return the ways in which an objective was confirmed; () for an estimate."""
+        """Return the ways in which an objective was confirmed; () if it is an estimate."""
         return tuple(way for way in _MEASURED[objective] if way in self.confirmed_by)
 
     @property
@@ -64,7 +64,7 @@ class Point:
 
     @property
     def bytes(self) -> int:
-        """Bytes that an inference of each model moves, together."""
+        """Total bytes that one inference of each model moves."""
         return sum(values["bytes"] for values in self.models.values())
 
     @property
@@ -73,7 +73,7 @@ class Point:
         return (self.milliseconds, self.taken["luts"], self.taken["multipliers"], self.taken["block_rams"], self.bytes)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the point as `explore --json` has it."""
+        """Return the point as in the JSON of `explore --json`."""
         sizes = {key: getattr(self.config, key) for key in Config.__dataclass_fields__}
         return {"config": sizes, "fingerprint": f"{self.config.fingerprint:08x}", "milliseconds": self.milliseconds,
                 "clock_mhz": self.clock_hz / 1e6,
@@ -85,7 +85,7 @@ class Point:
 
 def make_point(config: Config, taken: Mapping[str, float], aims: Sequence[Aim], models: Mapping[str, Mapping[str, Any]],
                clock_hz: int, confirmed_by: tuple[str, ...] = (), before: Point | None = None) -> Point:
-    """Return a point; its time is the geometric mean over the models by their weights, which no unit of time bends."""
+    """Return a point. Its time is the weighted geometric mean over the models."""
     times = {aim.name: 1000 * models[aim.name]["cycles"] / clock_hz for aim in aims}
     total = sum(aim.weight for aim in aims)
     mean = exp(sum(aim.weight * log(times[aim.name]) for aim in aims) / total)
@@ -98,9 +98,9 @@ def in_time(point: Point, aims: Sequence[Aim]) -> bool:
 
 
 def alike(one: Point, other: Point) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return the objectives of two points as they can be compared: what one of them has an estimate of, by estimates.
+    """Return comparable objectives of two points: both by estimate, unless both were confirmed in the same ways.
 
-    An RTL run is some percent off the estimate, so a measured figure says nothing against another machine's estimate.
+    An RTL run differs from its estimate by some percent, so it cannot be compared with another machine's estimate.
     """
     pairs = [pair if one.measured(name) == other.measured(name) else estimates for name, pair, estimates in zip(
         OBJECTIVES, zip(one.objectives, other.objectives, strict=True),
@@ -109,15 +109,16 @@ def alike(one: Point, other: Point) -> tuple[tuple[float, ...], tuple[float, ...
 
 
 def times_as_fast(one: Point, other: Point) -> float:
-    """Return how many times as fast a point is as another, by figures of one kind."""
+    """Return how many times as fast a point is as another, by comparable figures."""
     mine, its = alike(one, other)
     return its[0] / mine[0]
 
 
 def _beats(one: Point, other: Point) -> bool:
-    """Whether a point that is known as well takes another one, which comes later in the order, off the front.
+    """Whether a point beats another one that comes later in the order. It must be confirmed in at least the same ways.
 
-    By figures of one kind, and by what is known of each: what turned out worse than its estimate hides no other.
+    It must be as good both by comparable figures and by all that is known: a confirmed figure that is worse than its
+    estimate must not hide another point.
     """
     mine, its = alike(one, other)
     return (set(other.confirmed_by) <= set(one.confirmed_by)
@@ -130,9 +131,9 @@ def _order(point: Point) -> tuple[object, ...]:
 
 
 def front_of(points: Sequence[Point]) -> list[Point]:
-    """Return the points that no other is at least as good as in everything and better in something, fastest first.
+    """Return the points that no other beats: as good in every objective and better in one. Fastest first.
 
-    Nothing that was confirmed is beaten by an estimate.
+    An estimate never beats a confirmed point.
     """
     estimated = _front_of_estimates([point for point in points if not point.confirmed_by])
     ordered = sorted([*(point for point in points if point.confirmed_by), *estimated], key=_order)
@@ -146,7 +147,7 @@ def _front_of_estimates(points: Sequence[Point]) -> list[Point]:
         len(ordered), len(OBJECTIVES))
     kept: list[int] = []
     for number, row in enumerate(values):
-        # Whatever beats it comes before it in this order.
+        # In this order, any point that beats another one comes before it.
         if not any((values[other] <= row).all() for other in kept):
             kept.append(number)
     return [ordered[number] for number in kept]

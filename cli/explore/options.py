@@ -1,4 +1,4 @@
-"""Options of a configuration, such as packed products: which of them are worth a try for these models."""
+"""Options of a configuration, such as packed products: which are worth trying for these models."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields, replace
@@ -13,12 +13,12 @@ from tq_hw.model.graph import Model
 
 __all__ = ["OPTIONS", "with_options"]
 
-#: Keys that a configuration can do without; what `acc_open` may be is in every space.
+#: Optional keys of a configuration. `acc_open` is not among them: every space has its values.
 OPTIONS = tuple(field.name for field in fields(Config) if field.default == 0 and field.name != "acc_open")
 
 
 def with_options(target: Target, models: Sequence[Model]) -> Target:
-    """Return a board's target with those options in its space that make its preset better in something.
+    """Return a board's target whose space also has the options that improve its preset.
 
     Better are fewer multipliers, fewer block RAMs, fewer cycles of a model, or fewer bytes. An option is tried where
     a machine with it was synthesized for the family, because otherwise its LUTs are unknown.
@@ -40,12 +40,12 @@ def with_options(target: Target, models: Sequence[Model]) -> Target:
 def _measures_with(preset: Config, key: str, value: int, target: Target, models: Sequence[Model]) -> list[float]:
     try:
         return _measures(Config.from_mapping({**asdict(preset), key: value}, preset.name), target, models)
-    except (ConfigError, UnsupportedError):  # no legal value for this board's machine
+    except (ConfigError, UnsupportedError):  # not a legal value, or the models do not run with it
         return []
 
 
 def _measures(config: Config, target: Target, models: Sequence[Model]) -> list[float]:
-    """Return what is to be small."""
+    """Return the values to minimize."""
     found = [estimate_model(model, config, target.rate) for model in models]
     return [sum(multipliers(config, target.family).values()), sum(block_rams(config, target.family).values()),
             *(each.cycles for each in found), *(each.bytes for each in found)]

@@ -1,4 +1,4 @@
-"""`render_front`: the page of an exploration, HTML that needs no other file. Needs the packages Bokeh and Jinja."""
+"""`render_front`: the page of an exploration, one self-contained HTML file. Needs the packages Bokeh and Jinja."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -51,7 +51,7 @@ def _summary(found: Exploration, aims: Sequence[Aim], target: Target) -> list[tu
 
 
 def _report(point: Point, target: Target, links: Links) -> Mapping[str, Any]:
-    """Return what the page says of one machine."""
+    """Return the page's record of one machine."""
     units = target.resources(point.config).units
     return {
         "name": point.config.name, "toml": to_toml(point.config),
@@ -63,7 +63,7 @@ def _report(point: Point, target: Target, links: Links) -> Mapping[str, Any]:
 
 def render_front(found: Exploration, aims: Sequence[Aim], target: Target, data: Mapping[str, Any],
                  links: Links) -> str:
-    """Return the page; `data` is what `--json` writes, `links` are to reports."""
+    """Return the page. `data` is the JSON of `--json`, `links` lead to reports."""
     from jinja2 import Environment, StrictUndefined
 
     from tq_hw.cli.explore import plots as drawn

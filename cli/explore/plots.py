@@ -12,7 +12,7 @@ __all__ = ["front_plot", "models_plot", "parallel_plot"]
 
 _FASTEST = 12
 _FRONT, _OTHER, _PRESET = "#e15759", "#bab0ac", "#4e79a7"
-#: Sizes that are axes, in addition to the objectives.
+#: Sizes shown as axes, in addition to the objectives.
 _SIZES = ("rows", "cols", "requantize_lanes", "scratchpad_bytes", "acc_words")
 Plot = figure
 
@@ -50,7 +50,7 @@ def _short(value: float) -> str:
 
 
 def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
-    """Return a line per machine over its objectives and sizes, each axis from its least to its greatest value."""
+    """Return a line per machine over its objectives and sizes, each axis from its minimum to its maximum."""
     axes: dict[str, list[float]] = {name: [point.objectives[number] for point in front]
                                     for number, name in enumerate(objectives)}
     axes |= {name: [getattr(point.config, name) for point in front] for name in _SIZES}
@@ -65,7 +65,7 @@ def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
         shares.append(line)
     plot = figure(sizing_mode="stretch_width", height=420, x_range=FactorRange(factors=labels), tools="",
                   toolbar_location=None, name="parallel")
-    # The fastest last, over the others.
+    # The fastest is drawn last, above the others.
     order: list[Any] = list(range(len(front)))[::-1]
     source = ColumnDataSource({
         "xs": [labels for _ in order], "ys": [shares[number] for number in order],
@@ -74,7 +74,7 @@ def parallel_plot(front: Sequence[Point], objectives: Sequence[str]) -> Plot:
         "alpha": [1.0 if number == 0 else 0.3 for number in order]})
     lines = plot.multi_line("xs", "ys", color="color", alpha="alpha", line_width=1.5, source=source)
     plot.add_tools(HoverTool(renderers=[lines], tooltips=[("machine", "@name")]))
-    # On a telephone, too, each label has its place.
+    # Leaves room for each label on a phone, too.
     plot.xaxis.major_label_orientation = "vertical"
     plot.yaxis.visible = False
     return plot

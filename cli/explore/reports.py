@@ -12,18 +12,18 @@ from tq_hw.model.errors import OptionError
 
 __all__ = ["Links", "write_reports"]
 
-#: Where a machine's report of a model is, relative to the page, by configuration and name of the model.
+#: Path of a machine's report of a model, relative to the page, by configuration and model name.
 Links = Mapping[tuple[Config, str], str]
 
 
 def _slug(number: int, name: str) -> str:
-    """Return a name for a file that no other number has, of letters that every system takes."""
+    """Return a file name that is unique by its number and portable in its letters."""
     return f"{number}-{re.sub(r'[^A-Za-z0-9_.-]+', '_', name)[:80]}"
 
 
 def write_reports(page: str, points: Sequence[Point], aims: Sequence[Aim], report: Callable[[Aim, Point], bytes]
                   ) -> Links:
-    """Write a page of each model on each machine into the folder PAGE_reports; return the links from the page.
+    """Write a page of each model on each machine into the folder PAGE_reports; return the page's links to them.
 
     `report` makes the page of a model on a machine.
     """

@@ -1,4 +1,4 @@
-"""The search: every machine of a small space, of a large one those near the best."""
+"""The search: all machines of a small space; in a large one, a random sample and then those near the front."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -22,9 +22,9 @@ __all__ = ["PROOFS", "Workers", "explore", "in_front"]
 #: What a search can prove: that no machine beats the preset, or that none is faster than the fastest.
 PROOFS = ("preset", "fastest")
 
-#: Rounds of a search in a large space: a part of all estimates is spent at random, then on neighbours of the front.
+#: Rounds in a large space, and the divisor of the random share: it is spent first, the rest on neighbours of the front.
 _ROUNDS, _RANDOM_SHARE = 10, 3
-#: Machines that are estimated for a proof before the bounds are looked at again.
+#: Machines estimated for a proof before the bounds are computed again.
 _PROOF_BATCH = 32
 
 
@@ -54,7 +54,7 @@ class Workers:
 
 
 class _Search:
-    """The machines that fit, and what is known of them."""
+    """The machines that fit, and the points estimated so far."""
 
     def __init__(self, aims: Sequence[Aim], target: Target, workers: Workers) -> None:
         self._aims, self._target, self._workers = aims, target, workers
@@ -69,7 +69,7 @@ class _Search:
     def estimate(self, configs: Sequence[Config]) -> None:
         """Estimate machines for all models."""
         wanted = set(configs)
-        # In the order of the space: neighbours pack the same weights, which a worker keeps for a while.
+        # In the order of the space: neighbours pack the same weights, which a worker caches.
         tasks = {(config, aim.name): estimate_task(aim.blob, config, self._target.rate)
                  for config in self.fits if config in wanted for aim in self._aims}
         results = self._workers.run(list(tasks.values()), "estimates")
@@ -121,7 +121,7 @@ class _Search:
         return self.known.get(self._target.preset) if self._target.preset is not None else None
 
     def undecided(self, proof: str) -> list[Config]:
-        """Return the machines that could still prove wrong what is known, those with the highest hopes first."""
+        """Return the machines that may still refute a proof, lowest time bound first."""
         points, preset = self.points, self.preset
         if proof == "preset" and preset is None:
             return []
@@ -134,7 +134,7 @@ class _Search:
         return [config for config in hopeful if config not in self.known]
 
     def prove(self, proof: str) -> None:
-        """Estimate machines until none is left that could prove wrong what is known."""
+        """Estimate machines until none is left that may refute the proof."""
         while hopeful := self.undecided(proof):
             self.estimate(hopeful[:_PROOF_BATCH])
 
@@ -143,9 +143,9 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
             prove: Sequence[str] = ()) -> Exploration:
     """Estimate at most `most` machines of the target's space (0: all) and return the front.
 
-    Of a space that is larger, machines are drawn from `seed` first, then those near the front of what is known: the
-    same in each run. `prove`, of PROOFS, estimates those besides which bounds do not rule out. Raises OptionError for a
-    space without a legal machine, UnsupportedError where none fits or runs the models.
+    In a larger space, a sample drawn with `seed` is estimated first, then machines near the current front. The search
+    is reproducible. `prove`, of PROOFS, goes on to estimate every machine that the bounds do not exclude. Raises
+    OptionError if the space has no legal machine, UnsupportedError if none fits or runs the models.
     """
     search = _Search(aims, target, workers)
     everything = list(search.fits)
@@ -180,5 +180,5 @@ def explore(aims: Sequence[Aim], target: Target, workers: Workers, *, most: int,
 
 
 def in_front(points: Sequence[Point], aims: Sequence[Aim]) -> list[Point]:
-    """Return the front of what meets every deadline."""
+    """Return the front of the points that meet every deadline."""
     return front_of([point for point in points if in_time(point, aims)])

@@ -16,7 +16,7 @@ __all__ = ["settled"]
 
 
 def settled(found: Exploration, estimated: Exploration, aims: Sequence[Aim], target: Target) -> Exploration:
-    """Return an exploration of which some machines were confirmed, with what is proved and what is not decided."""
+    """Return an exploration after confirmation, with what is proved and how many machines are undecided."""
     bounds = Bounds(aims, target, [point.estimate for point in found.points])
     proved, undecided = [], 0
     if found.preset is not None:
@@ -30,13 +30,13 @@ def settled(found: Exploration, estimated: Exploration, aims: Sequence[Aim], tar
 
 
 def _least(point: Point, bounds: Bounds) -> Mapping[str, float]:
-    """Return what a machine that was estimated takes at least."""
+    """Return lower bounds of an estimated machine's objectives."""
     return {"milliseconds": bounds.milliseconds(point.config), "luts": 0.0, "bytes": 0.0,
             **{kind: point.estimate.taken[kind] for kind in ("multipliers", "block_rams")}}
 
 
 def _could_beat(point: Point, preset: Point, bounds: Bounds) -> bool:
-    """Whether it is open if a machine beats the preset: known otherwise than the preset, and not worse in anything."""
+    """Whether a machine may beat the preset: confirmed in other ways, and not known to be worse in any objective."""
     kinds = [name for name in OBJECTIVES if point.measured(name) != preset.measured(name)]
     least = _least(point, bounds)
     for name, value, limit in zip(OBJECTIVES, point.objectives, preset.objectives, strict=True):
@@ -48,13 +48,13 @@ def _could_beat(point: Point, preset: Point, bounds: Bounds) -> bool:
 
 
 def _left(found: Exploration, preset: Point, bounds: Bounds) -> bool:
-    """Whether a machine that was not even estimated could beat the preset."""
+    """Whether a machine that was never estimated may beat the preset."""
     kinds = [kind for kind in TAKEN if kind != "luts" or not preset.measured(kind)]
     return bool(bounds.rivals(found.left, preset, kinds))
 
 
 def _is_fastest(found: Exploration, first: Point, bounds: Bounds) -> bool:
-    """Whether no machine can be faster than the first: those that are known otherwise by their bounds."""
+    """Whether the first machine is proved the fastest. Those confirmed in other ways count with their bounds."""
     others = [point for point in found.points if point.measured("milliseconds") != first.measured("milliseconds")]
     slower = (not point.measured("milliseconds") and bounds.milliseconds(point.config) >= first.milliseconds
               for point in others)

