@@ -13,16 +13,16 @@ __all__ = ["Area", "areas"]
 
 @dataclass(frozen=True)
 class Area:
-    """Cells of one family of FPGAs; None where nothing is known.
+    """Cells on one family of FPGAs; None for unknown figures.
 
     Members
     -------
-    family : by the name of `tq-hw resources`
+    family : as named by `tq-hw resources`
     source : "synthesized": this configuration, unit by unit; "estimated" from others; "not measured"
-    cells : by the names of `tq-hw build`
+    cells : as named by `tq-hw build`
     clock_mhz : after routing; None: not measured
     clock_of : what was routed
-    worst : of an estimate, how far LUTs and flip-flops of a known machine were off at most
+    worst : of an estimate, the largest error of LUTs and flip-flops on known machines
     """
 
     family: str
@@ -39,7 +39,7 @@ class Area:
 
 
 def areas(config: Config) -> list[Area]:
-    """Return what is known of the machine, without the bridge of its registers, by family."""
+    """Return the known figures of the machine by family, without the bridge to its register bus."""
     return [_area(config, family) for family in families()]
 
 

@@ -139,7 +139,7 @@ def filled(template: str, **values: str) -> str:
 
 
 def bench_files(core: Core) -> dict[str, bytes]:
-    """Return the files of `tb/`: the test, what runs it, and the digits model with a picture and its answer."""
+    """Return the files of `tb/`: the test, its runner, and the digits model with a picture and its expected answer."""
     model = read_model(str(_MODEL))
     program = compile_model(model, core.config).program
     with np.load(_MODEL.with_name("digits_test.npz")) as arrays:
@@ -161,7 +161,7 @@ def _sources(core: Core) -> str:
 
 
 def _names(core: Core) -> list[str]:
-    """Return what the test takes of cocotbext-axi."""
+    """Return the names that the test imports from cocotbext-axi."""
     return sorted((*_IMPORTS.get(core.control, ()), *(_AXI_IMPORTS if core.memory_bus == "axi4" else ())))
 
 

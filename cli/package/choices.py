@@ -20,7 +20,7 @@ _KEYS = (*LEGAL, "name")
 
 @dataclass(frozen=True)
 class Choices:
-    """Options as the command line gives them; None: not given."""
+    """Options on the command line; None: not given."""
 
     control: str | None = None
     memory_bus: str | None = None
@@ -29,7 +29,7 @@ class Choices:
 
 
 def _checked(path: str, table: Mapping[str, object]) -> dict[str, str]:
-    """Return a table's options; OptionError names file, key, and what is near."""
+    """Return a table's options; OptionError names file, key and the nearest legal name."""
     found: dict[str, str] = {}
     for key, value in table.items():
         if key not in _KEYS:
@@ -38,7 +38,7 @@ def _checked(path: str, table: Mapping[str, object]) -> dict[str, str]:
                               + (near or f"; known keys are {', '.join(_KEYS)}"))
         legal = LEGAL.get(key, ())
         if not isinstance(value, str) or legal and value not in legal:
-            # Also names that share little: axi is nearest to axi4lite.
+            # The low cutoff also finds distant names: axi is nearest to axi4lite.
             near = "".join(f"; did you mean {one}?" for one in get_close_matches(str(value).lower(), legal, 1, 0.3))
             rule = f"{', '.join(legal[:-1])} or {legal[-1]}" if legal else "a text"
             raise OptionError(f"{path}: generate.{key} must be {rule}, not {value!r}{near}")
@@ -49,10 +49,10 @@ def _checked(path: str, table: Mapping[str, object]) -> dict[str, str]:
 def chosen_core(config: str, choices: Choices) -> Core:
     """Return the core for a preset's name or a path that ends in .toml.
 
-    ConfigError for the configuration; OptionError for options, also for those of the file that others stand for.
+    ConfigError for the configuration. OptionError for options, including those in the file that are overridden.
     """
     machine = load_config(config)
-    # A file that load_config took; its table is one.
+    # load_config has read and checked the file: the table is valid TOML.
     table = read_table(config).get("generate") if config.endswith(".toml") else None
     said = _checked(config, table) if isinstance(table, dict) else {}
     given = {key: value for key, value in vars(choices).items() if value is not None}
@@ -62,5 +62,5 @@ def chosen_core(config: str, choices: Choices) -> Core:
 
 
 def to_table(core: Core) -> str:
-    """Return the table that makes this core again, for the end of a configuration's file."""
+    """Return the table that reproduces this core, to be appended to a configuration's file."""
     return "\n[generate]\n" + "".join(f'{key} = "{getattr(core, key)}"\n' for key in _KEYS)

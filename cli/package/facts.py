@@ -24,7 +24,7 @@ __all__ = ["DRIVER", "MEMORIES", "Core", "Port", "core_of"]
 #: Whether memories are in the Verilog, or are left out as macros.
 MEMORIES = ("inferred", "blackbox")
 
-#: Of the driver, what a processor with the accelerator in its address space needs.
+#: The files of the driver that a processor needs if the accelerator is in its address space.
 DRIVER = ("tq.c", "tq.h", "tq_layout.h", "tq_mmio.c", "tq_float.c")
 _PROTOCOLS = {"axi4": "AXI4", "wishbone": "Wishbone B4"}
 _DETAILS: dict[str, dict[str, object]] = {
@@ -35,7 +35,7 @@ _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,47}")
 
 @dataclass(frozen=True)
 class Port:
-    """A port of the top; `direction` is "input" or "output"."""
+    """A port of the top module; `direction` is "input" or "output"."""
 
     name: str
     direction: str
@@ -44,7 +44,7 @@ class Port:
 
 @dataclass(frozen=True)
 class Core:
-    """A configuration with a bus to its registers and one to memory, under a name."""
+    """A configuration with its register bus and memory bus, under a name."""
 
     name: str
     config: Config
@@ -55,7 +55,7 @@ class Core:
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Files of Verilog in the folder, without the memories if those are left out."""
+        """Verilog files in the folder, without the macros' models."""
         return (f"rtl/{self.name}.v",)
 
     @property
@@ -65,12 +65,12 @@ class Core:
 
     @property
     def prefix(self) -> str:
-        """Of the ports that lead to the registers."""
+        """Prefix of the ports of the register bus."""
         return CONTROLS[self.control].prefix
 
     @property
     def memory_prefix(self) -> str:
-        """Of the ports that lead to memory."""
+        """Prefix of the ports of the memory bus."""
         return MEMORY_BUSES[self.memory_bus].prefix
 
     @property
@@ -80,13 +80,13 @@ class Core:
 
     @property
     def macros(self) -> dict[str, int]:
-        """Values of its C header, by names without TQ_."""
+        """Values of the C header; names are without TQ_."""
         return {f"{self.name}_fingerprint": self.config.fingerprint, f"{self.name}_window_bytes": WINDOW_BYTES,
                 f"{self.name}_bus_bytes": self.config.bus_bytes}
 
     @property
     def version(self) -> str:
-        """Of the generator."""
+        """Version of the generator."""
         return version("tq-hw")
 
     def reset_value(self, register: ControlRegister) -> int:
@@ -94,7 +94,7 @@ class Core:
         return {"magic": MAGIC, "fingerprint": self.config.fingerprint}.get(register.name, 0)
 
     def facts(self, design: Design) -> dict[str, Any]:
-        """Return everything as one value for JSON."""
+        """Return all facts as a JSON value."""
         return {
             "name": self.name, "generator": f"tq-hw {self.version}", "config": asdict(self.config),
             "fingerprint": f"{self.config.fingerprint:08x}", "magic": f"{MAGIC:08x}", "control": self.control,
@@ -124,10 +124,10 @@ class Core:
 
 def core_of(config: Config, control: str, name: str | None, memory_bus: str = "axi4",
             memories: str = "inferred", spelled: Mapping[str, str] | None = None) -> Core:
-    """Return the core; OptionError for a name that Verilog, C or a file system would not take.
+    """Return the core; OptionError for a name that Verilog, C or a file system would not accept.
 
-    Macros have no first contents, which the serial machine's memories need: OptionError, too. `spelled` is what its
-    message calls an option, where that is not the command line's: --memories for `memories`.
+    Macros have no initial contents, which the memories of the serial machine need; that is an OptionError, too.
+    `spelled` replaces an option's name in messages: --memories for `memories` by default.
     """
     words = {"memories": "--memories", "name": "--name"} | dict(spelled or {})
     if memories == "blackbox" and config.design == "serial":
@@ -148,7 +148,7 @@ def core_of(config: Config, control: str, name: str | None, memory_bus: str = "a
 
 
 def _taken(core: Core) -> str:
-    """Return what has a legal name already, "" for a name that is free."""
+    """Return the reason why a legal name is taken, "" if it is free."""
     if core.name in [port.name for port in core.ports]:
         return "a port has this name, and Verilator wants another one for the module"
     headers = "".join(files("tq_hw.firmware").joinpath("driver", file).read_text(encoding="utf-8")
@@ -159,7 +159,7 @@ def _taken(core: Core) -> str:
 
 
 def _near(name: str) -> str:
-    """Return a legal name that is near to one that is not."""
+    """Return a legal name similar to an illegal one."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:46].strip("_")
     return plain if _NAME.fullmatch(plain) and legal(plain) == plain else f"n_{plain}".rstrip("_")
 

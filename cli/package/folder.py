@@ -31,7 +31,7 @@ _MODELS = """\
 
 
 def check_target(target: Path) -> None:
-    """Raise OptionError unless the folder can be made: it does not exist, or is empty."""
+    """Raise OptionError unless the target does not exist or is an empty folder that can be replaced."""
     if target.exists() and not target.is_dir():
         raise OptionError(f"-o {target}: expected a folder to make, found a file")
     if target.is_dir() and any(target.iterdir()):
@@ -43,15 +43,15 @@ def check_target(target: Path) -> None:
 
 
 def verilog(core: Core) -> Design:
-    """Return the Verilog of a core; the same bytes on every run."""
+    """Return the Verilog of a core. Every run returns the same bytes."""
     return to_readable_verilog(Top(core.config, core.control, core.memory_bus), core.name,
                                macros=core.memories == "blackbox")
 
 
 def write_folder(core: Core, target: Path) -> dict[str, Any]:
-    """Write everything; return the facts, which are `NAME.json`, too.
+    """Write the folder; return the facts, which are also in `NAME.json`.
 
-    Raises OptionError, before the core is made, when there can be no folder; and when the disk is full.
+    Raises OptionError before the core is made if the folder cannot be written, and later if the disk is full.
     """
     place = Path(os.path.realpath(target))
     try:
@@ -62,7 +62,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
         facts, contents = _contents(core)
         try:
             _fill(work, contents)
-            # An empty folder in its place is replaced; one that was filled meanwhile is an error.
+            # `rename` replaces an empty folder; it fails if the folder was filled meanwhile.
             work.rename(place)
         except OSError as error:
             raise OptionError(f"-o {target}: cannot be written: {error.strerror}") from error
@@ -73,7 +73,7 @@ def write_folder(core: Core, target: Path) -> dict[str, Any]:
 
 
 def _contents(core: Core) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The facts, and the files by name."""
+    """Return the facts, and the files by name."""
     design = verilog(core)
     facts = core.facts(design)
     contents = {

@@ -10,7 +10,7 @@ __all__ = ["component"]
 
 _SPACE = "http://www.accellera.org/XMLSchema/IPXACT/1685-2014"
 _ACCESS = {"r": "read-only", "w": "write-only", "rw": "read-write"}
-#: Vendor, library, name and version of each bus, and what it calls a signal.
+#: Vendor, library, name and version of each bus definition, and its names of the signals.
 _BUSES = {
     "axi4": ("amba.com", "AMBA4", "AXI4", "r0p0_0"), "axi4lite": ("amba.com", "AMBA4", "AXI4-Lite", "r0p0_0"),
     "apb": ("amba.com", "AMBA4", "APB4", "r0p0_0"), "wishbone": ("opencores.org", "wishbone", "wishbone", "b4"),
@@ -18,7 +18,7 @@ _BUSES = {
 
 
 def component(core: Core, files: dict[str, str]) -> str:
-    """Return the file; `files` are names of files of the folder, with their types."""
+    """Return the file; `files` maps names of files in the folder to their types."""
     ElementTree.register_namespace("ipxact", _SPACE)
     root = Element(_tag("component"))
     _texts(root, vendor="tq-hw", library="npu", name=core.name, version=core.version)

@@ -48,7 +48,7 @@ def source_files(core: Core) -> dict[str, bytes]:
 
 
 def _copies(core: Core) -> str:
-    """Return what FuseSoC copies for the simulation: to where it stands in the folder."""
+    """Return FuseSoC's copy rules for the simulation: each file to its path in the folder."""
     bench = ("run.py", f"test_{core.name}.py", "drive.c", "ports.vlt", "digits.tqm", "digits.npz")
     names = (*core.sources, *core.models, f"lint/{core.name}.vlt", f"sv/{core.name}_sva.sv",
              *(f"tb/{name}" for name in bench), *(f"driver/{name}" for name in (*DRIVER, f"tq_{core.name}.h")),

@@ -1,4 +1,4 @@
-"""Scripts for Vivado, and device tree snippets of the same addresses and interrupts."""
+"""Scripts for Vivado, and device tree snippets with the same addresses and interrupts."""
 
 from dataclasses import dataclass
 
@@ -15,12 +15,12 @@ class Family:
 
     Members
     -------
-    part : without another one
-    base : byte address of the registers, at its general-purpose port
-    interrupt : of the first line from the logic, counted as the device tree does (shared interrupts from 0)
-    most_port_bits : of its high-performance ports
+    part : default part
+    base : byte address of the registers, at the general-purpose port
+    interrupt : of the first line from the logic, as numbered in the device tree (shared interrupts from 0)
+    most_port_bits : maximum width of the high-performance ports
     bus, controller : labels of bus and interrupt controller in Linux's device tree
-    address_cells : of an address there
+    address_cells : number of cells of an address there
     """
 
     part: str
@@ -32,11 +32,11 @@ class Family:
     address_cells: int
 
     def cells(self, value: int) -> str:
-        """Return an address or a size as the device tree writes it."""
+        """Return an address or a size in the device tree's notation."""
         return " ".join([*["0x0"] * (self.address_cells - 1), hex(value)])
 
     def port_bits(self, bus_bits: int) -> int:
-        """Return the width of the port to memory: that of the core's bus, where the port has it."""
+        """Return the width of the memory port: that of the core's bus, if the port supports it."""
         return min(max(bus_bits, 32), self.most_port_bits)
 
 
@@ -45,7 +45,7 @@ ULTRASCALE = Family("xczu3eg-sbva484-1-e", 0xA0000000, 89, 128, "axi", "gic", 2)
 
 
 def vivado_files(core: Core) -> dict[str, bytes]:
-    """Return the files by their names in the folder; a block design for cores with AXI on both sides alone."""
+    """Return the files by name. Only cores with AXI on both sides get a block design."""
     files = " ".join(f"[file join $here .. {name.replace('/', ' ')}]" for name in (*core.sources, *core.models))
     texts = {"vivado/project.tcl": filled("vivado_project.tcl.in", NAME=core.name, PART=ZYNQ_7000.part, FILES=files)}
     for suffix, family in (("_zynq7000", ZYNQ_7000), ("", ULTRASCALE)):
