@@ -1,4 +1,4 @@
-"""`tq-hw boards`: what `tq-hw build` can make bitstreams for."""
+"""`tq-hw boards`: the boards that `tq-hw build` supports."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ _COLUMNS = (Column("name"), Column("device", least=16, gives_way=2), Column("arr
 
 
 def describe_board(board: Board) -> dict[str, Any]:
-    """Return a board's record with what follows from it and from what is installed: the programs that `build` takes."""
+    """Return a board's record: its own values, what follows from them, and which tools of `build` are installed."""
     toolchain, missing = board.toolchain.value, missing_tools(TOOLS_OF[board.toolchain])
     if missing == [VIVADO] and choose(board).flow is not None:
         toolchain, missing = choose(board).name, []

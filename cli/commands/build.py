@@ -1,4 +1,4 @@
-"""`tq-hw build`: a board's bitstream, after the simulated hardware has agreed with the golden model."""
+"""`tq-hw build`: a board's bitstream, after its RTL was verified against the golden model."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -41,7 +41,7 @@ __all__ = ["DEMO_MODEL", "build_command", "check_room", "memory_contents"]
 
 #: The model for verification if none is named.
 DEMO_MODEL = Path(str(files("tq_hw.model.samples"))) / "digits.tflite"
-#: Regions begin at multiples of this.
+#: Alignment of regions.
 _ALIGN_BYTES = 256
 
 
@@ -50,7 +50,7 @@ def _aligned(size_bytes: int) -> int:
 
 
 def check_room(program: Program, board: Board, memory: Memory) -> None:
-    """Raise OptionError when image, state and arena do not fit into the board's memory."""
+    """Raise OptionError if image, state and arena do not fit into the board's memory."""
     parts = (len(program.image), len(program.state), program.arena_bytes)
     need = sum(map(_aligned, parts))
     if need > memory.size_bytes:
@@ -66,10 +66,10 @@ def memory_contents(program: Program) -> bytes:
 
 
 def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool, seeding: Mapping[str, object]) -> None:
-    """Raise MissingToolError now for what a build would lack after minutes of verification.
+    """Raise MissingToolError before the verification, which takes minutes, if a build would fail for want of a tool.
 
-    The vendor's programs are no part of that: without them the folder is made all the same. OptionError where one of
-    the options of `seeding`, None where not given, would do nothing.
+    The vendor's tools are not checked: without them the folder is written all the same. OptionError if an option of
+    `seeding` (None: not given) would have no effect.
     """
     chosen = choose(board, toolchain)
     if board.toolchain is Toolchain.XILINX:
@@ -87,7 +87,7 @@ def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool, s
 
 
 def with_soft_core(board: Board, memory: Memory) -> Board:
-    """Return the board with the firmware in a soft core; OptionError where none can be built."""
+    """Return the board with the firmware in a soft core; OptionError if the board supports none."""
     if not board.soc_clock_hz:
         able = ", ".join(one.name for one in all_boards() if one.soc_clock_hz)
         raise OptionError(f"{board.name}: a soft core is built for {able} only")
@@ -96,7 +96,7 @@ def with_soft_core(board: Board, memory: Memory) -> Board:
 
 
 def verify(board: Board, model: Path, seed: int, shapes: InputShapes | None = None) -> None:
-    """Hold the RTL of the board's configuration against the golden model; MismatchError when they differ."""
+    """Compare the RTL of the board's configuration with the golden model; MismatchError if they differ."""
     case = find_cases([str(model)])[0]
     with Verifier("rtl", "golden", board.config, YARDSTICK, 1, seed, shapes=shapes) as verifier:
         verdict = verifier.check(case)
@@ -108,7 +108,7 @@ def verify(board: Board, model: Path, seed: int, shapes: InputShapes | None = No
 
 
 def describe(board: Board, memory: Memory, result: BuildResult, verified: bool) -> dict[str, Any]:
-    """Return the report; `luts`, `ffs`, `dsps` and `brams` are also among `resources`, in the device's own units."""
+    """Return the report. `luts`, `ffs`, `dsps` and `brams` also appear in `resources`, in the device's own units."""
     resources, timing = result.resources, result.system
     return {
         "board": board.name, "device": board.device.name, "config": board.config.name,
@@ -132,7 +132,7 @@ def describe(board: Board, memory: Memory, result: BuildResult, verified: bool) 
 
 
 def print_report(report: dict[str, Any], folder: Path) -> None:
-    """Print the report for a person."""
+    """Print the report as text."""
     have = report["available"]
     used = ", ".join(f"{report['resources'][kind]:,} of {have[kind]:,} {kind.replace('_', ' ')}" for kind in have)
     click.echo(f"{report['board']} ({report['device']}): {used}")
@@ -250,7 +250,7 @@ def too_slow(board: Board, target: Path, result: BuildResult) -> str:
 
 
 def finish_elsewhere(target: Path, result: BuildResult) -> str:
-    """Return the message for a folder that waits for programs that do not come from pip."""
+    """Return the message for a folder that needs the vendor's tools, which do not come from pip."""
     name = result.missing[0]
     if name not in TOOLS:
         return (f"{result.why}. {target} holds what {name} needs, the netlist top.json and the pins {PINS_FILE}: "

@@ -1,4 +1,4 @@
-"""`tq-hw compile`: a model to a compiled file, with the report of its layers."""
+"""`tq-hw compile`: compile a model to a file and report on its layers."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -40,7 +40,7 @@ _MODEL_SUFFIX = ".tflite"
 
 
 class _Dumper:
-    """Keeps the text of the passes that were asked for."""
+    """Collects the text of the requested passes."""
 
     def __init__(self, wanted: Sequence[str]) -> None:
         self.wanted, self.lines = wanted, list[str]()
@@ -53,7 +53,7 @@ class _Dumper:
             self.lines += [f"after {name}: {PASSES[name]}", *show(self._graph, result)]
 
     def print(self) -> None:
-        """Print what there is."""
+        """Print the collected text."""
         if self.lines:
             click.echo("\n".join(self.lines))
 
@@ -74,7 +74,7 @@ def _compile_parts(path: str, output: str, target: Target, shapes: InputShapes) 
 
 def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, shapes: InputShapes,
          json_file: str | None) -> None:
-    """Report how a model goes on a board; ToolError when no memory of it holds the model."""
+    """Report how a model fits a board; ToolError if none of its memories holds the model."""
     if given:
         raise OptionError(f"--fit {board_name}: compiles nothing; leave {' and '.join(given)} out")
     check_outputs({"--json": json_file}, [path])

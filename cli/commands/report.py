@@ -39,7 +39,7 @@ __all__ = ["Page", "make_page", "report_command"]
 
 
 def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Inference:
-    """Give an inference of an engine that knows no time the compiler's times."""
+    """Return an inference of an engine without cycles, with the compiler's estimates."""
     times = compiled.timeline
     cycles = layer_cycles(compiled.program, times)
     return Inference(inferences[0].outputs, sum(cycles.values()), cycles, times)
@@ -47,7 +47,7 @@ def _with_estimate(compiled: Compiled, inferences: Sequence[Inference]) -> Infer
 
 @dataclass(frozen=True)
 class Page:
-    """A page, the first difference of the run from what it is held against if any, and the report as `sim` has it."""
+    """A page, the first difference from the expected outputs or None, and the report as in `sim --json`."""
 
     html: bytes
     difference: str | None
@@ -58,7 +58,7 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
               seed: int, clock_hz: int = CLOCK_HZ, before: Report | None = None, resident: bool = False) -> Page:
     """Run one inference of drawn inputs; `before` is the report of another run, for comparison.
 
-    `resident`: and another one with the weights that stayed in the scratchpad.
+    `resident`: also measure an inference whose weights stayed in the scratchpad.
     """
     need_plots()
     config = compiled.program.config
@@ -79,7 +79,7 @@ def make_page(path: str, model: Model, compiled: Compiled, engine: str, memory: 
 
 def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes, seed: int,
                      before: Report | None) -> Page:
-    """Do as `make_page` for a model of which a part stays with the host, held against the whole model in LiteRT."""
+    """As `make_page`, for a mixed model: its outputs are compared with those of the whole model in LiteRT."""
     subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
         raise OptionError(f"{path}: expected a whole model, found one with accelerated parts, which does not say what "

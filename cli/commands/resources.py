@@ -22,7 +22,7 @@ __all__ = ["describe_resources", "resources_command"]
 
 
 def describe_resources(resources: Resources, config: Config, board: str = "") -> dict[str, Any]:
-    """Return cells by unit and in total, how far totals of machines outside the fit are off, and clocks of routes."""
+    """Return cells by unit and in total, the error of the fit on machines outside it, and recorded clocks."""
     errors = spread(resources.family, config.design)
     clock = clock_range(config, resources.family, board)
     return {

@@ -39,7 +39,7 @@ __all__ = ["run_command"]
 
 
 def _open(path: str, place: Place, partitioned: bool, shapes: InputShapes) -> Subject | MixedSubject:
-    """Read and compile what is run; a file with accelerated parts is held against the board's own configuration."""
+    """Read and compile the model. A file with accelerated parts must be for the board's own configuration."""
     if is_mixed_file(path):
         return open_mixed(path, None, None, shapes)
     if partitioned:
@@ -49,7 +49,7 @@ def _open(path: str, place: Place, partitioned: bool, shapes: InputShapes) -> Su
 
 
 def _engines(subject: Subject | MixedSubject, device: Device) -> tuple[Engine, list[BoardEngine]]:
-    """Return what runs an inference, and the engine of each program that it has on the board, with images loaded."""
+    """Return the engine of an inference, and the engine of each program on the board, with images loaded."""
     parts: list[BoardEngine] = []
 
     def on_board(program: Program) -> Engine:
@@ -64,7 +64,7 @@ def _engines(subject: Subject | MixedSubject, device: Device) -> tuple[Engine, l
 
 
 def _with_layers(found: Inference, parts: Sequence[BoardEngine]) -> Inference:
-    """Return an inference with the cycles of its layers, measured now."""
+    """Return an inference with the cycles of its layers, measured by further runs."""
     cycles: dict[int, int] = {}
     for part, one in zip(parts, found.parts or (found,), strict=True):
         cycles |= part.layer_cycles(one.cycles or 0)
@@ -73,7 +73,7 @@ def _with_layers(found: Inference, parts: Sequence[BoardEngine]) -> Inference:
 
 def _check(subject: Subject | MixedSubject, shapes: InputShapes, inputs: list[InputSet],
            found: list[Inference]) -> tuple[bool | None, str | None]:
-    """Return whether the outputs are right, None where nothing tells, and the first difference as a message."""
+    """Return whether the outputs are right (None if nothing can tell), and the first difference as a message."""
     if isinstance(subject, MixedSubject):
         return check_whole(subject, shapes, inputs, found)
     difference = None if subject.model is None else check_against_golden(subject, inputs, found)

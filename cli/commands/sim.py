@@ -74,7 +74,7 @@ def _dump(subject: Subject, indices: list[int], engine: str, memory: Memory,
 
 
 def _soc_board(soc: bool, target: Target, others: Mapping[str, object]) -> Board | None:
-    """Return the board of --soc; `others` are options that do not go with it, and whether they were given."""
+    """Return the board of --soc. `others` maps options that --soc excludes to whether they were given."""
     if not soc:
         return None
     if target.board is None:

@@ -1,4 +1,4 @@
-"""`tq-hw verify`: hold an engine against stored expectations, the golden model or a public engine."""
+"""`tq-hw verify`: check an engine against stored expectations, the golden model or a public engine."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -88,9 +88,9 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
 
 
 def _conclude(verdicts: Sequence[Verdict], counts: Counter[str], printed: bool) -> int:
-    """Raise the error that stands for the first bad verdict of the worst kind, if there is one.
+    """Raise the error of the first bad verdict of the worst kind, if there is one.
 
-    What is wrong with it is said once: by the line of the case where those are printed, else by the error.
+    Its message gives the reason only if the cases' lines, which have it, were not printed.
     """
     for status, error, what in ((FAILED, MismatchError, "differ"),
                                 (UNSUPPORTED, UnsupportedError, "are not supported")):

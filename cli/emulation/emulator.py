@@ -1,4 +1,4 @@
-"""A board in the simulator, on a pseudo-terminal: what `tq-hw emulate` runs."""
+"""A board in the simulator, on a pseudo-terminal: the engine of `tq-hw emulate`."""
 
 import os
 import random
@@ -18,14 +18,14 @@ from tq_hw.sim.rtl.design import Design
 
 __all__ = ["MOST_MEMORY_BYTES", "BadLine", "Emulator", "board_design"]
 
-#: A board with more memory is emulated with this much.
+#: Limit of the emulated memory, for boards with more.
 MOST_MEMORY_BYTES = 64 << 20
 
-#: Cycles between looks at the line while the accelerator runs.
+#: Cycles between polls of the line while the accelerator runs.
 _SLICE_CYCLES = 1_000
-#: Cycles after the last byte that came.
+#: Cycles simulated after each received byte sequence.
 _AFTER_CYCLES = 200
-#: The link's gap, in time of the host.
+#: The link's gap in time of the host.
 _GAP_SECONDS = 0.05
 _CHUNK_BYTES = 4096
 _MOST_DELAY_SECONDS = 0.02
@@ -36,19 +36,19 @@ _MOST_IDLE_CYCLES = 5_000
 
 
 def board_design(memory_bytes: int, clock_hz: int, phy: str = "") -> Design:
-    """Return what the simulator of a board is built from; `phy` as of `Emulator`."""
+    """Return the design of a board's simulator; `phy` as in `Emulator`."""
     return Design("tq_hw.boards.gateware.emulated", "EmulatedSystem", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards"),
                   (memory_bytes, clock_hz, *([1 + list(PHYS).index(phy)] if phy else [])), link=True)
 
 
 class BadLine:
-    """One direction of a line on which about one byte in _FAULT_ONE_IN is dropped, flipped, doubled or late."""
+    """One direction of a bad line: about one byte in _FAULT_ONE_IN is dropped, flipped, doubled or late."""
 
     def __init__(self, seed: int) -> None:
         self._rng = random.Random(seed)
 
     def carry(self, data: bytes) -> bytes:
-        """Return what arrives; takes as long as the delays on the way."""
+        """Return what arrives. The call takes as long as the delays of late bytes."""
         arrived = bytearray()
         for byte in data:
             fault, some = damage(byte, self._rng, _FAULT_ONE_IN)
@@ -59,13 +59,13 @@ class BadLine:
 
 
 class Emulator:
-    """The Verilated board behind a pseudo-terminal.
+    """The Verilated board on a pseudo-terminal.
 
     Parameters
     ----------
     config : of the accelerator
     memory_bytes, clock_hz : of the board
-    faults : seed of a bad line both ways, None for a good one
+    faults : seed of a line that is bad both ways; None for a good one
     phy : LiteDRAM's name of the PHY of a DDR3, which is levelled after each reset; "" for other memories
     memory : what the simulated one gives
     progress : called while the simulator is built
@@ -82,7 +82,7 @@ class Emulator:
         self._bench.add_memory(0, memory_bytes)
         self._levelled = bool(phy)
         if phy:
-            # The windows are drawn from what has gone on since power came.
+            # The windows depend on the time since power-on, which is drawn here.
             self._bench.exchange(b"", random.SystemRandom().randrange(1, _MOST_IDLE_CYCLES))
         self._resets = 0
         self._lines = None if faults is None else (BadLine(2 * faults), BadLine(2 * faults + 1))
@@ -96,15 +96,15 @@ class Emulator:
         self._ended = False
 
     def reset(self) -> None:
-        """Press the board's button, soon; may be called from a signal handler or another thread."""
+        """Request a press of the board's button; callable from a signal handler or another thread."""
         self._wanted_resets += 1
 
     def end(self) -> None:
-        """Let `serve` return, soon."""
+        """Ask `serve` to return."""
         self._ended = True
 
     def close(self) -> None:
-        """Give back the terminal and the simulator."""
+        """Close the terminal and the simulator."""
         for handle in (self._master, self._slave):
             os.close(handle)
         self._bench.close()

@@ -29,11 +29,11 @@ from tq_hw.sim.rtl.design import Design
 __all__ = ["SocRun", "flash_contents", "print_console", "read_console", "run_soc", "soc_design",
            "soc_report"]
 
-#: As fast as the flash's clock can be.
+#: The fastest clock of the flash.
 _FLASH_HALF_CYCLES = 1
-#: Cycles between looks at the UART.
+#: Cycles between polls of the UART.
 _SLICE_CYCLES = 20_000
-#: Cycles without a letter on the UART after which the program is given up, plus four times the estimate of a run.
+#: Cycles of silence on the UART, in addition to four times a run's estimate, after which the program is given up.
 _SILENCE_CYCLES = 60_000_000
 
 
@@ -45,8 +45,8 @@ class SocRun:
     -------
     inferences : one per input set, in order
     console : the lines of the UART
-    firmware : what ran
-    total_cycles : from reset to the last letter
+    firmware : the program that ran
+    total_cycles : from reset to the last character
     """
 
     inferences: list[Inference]
@@ -57,14 +57,14 @@ class SocRun:
 
 
 def soc_design(facts: SocFacts) -> Design:
-    """Return what the simulator of a board with a soft core is built from."""
+    """Return the design of the simulator of a board with a soft core."""
     sequence = (number for step in facts.dram_sequence for number in step)
     return Design("tq_hw.boards.soc.emulated", "EmulatedSoc", ("tq_hw.hdl", "tq_hw.isa", "tq_hw.boards", CPU_PACKAGE),
                   (facts.memory_bytes, _FLASH_HALF_CYCLES, *sequence), link=True, soc=True)
 
 
 def flash_contents(program: Program, inputs: Sequence[InputSet]) -> bytes:
-    """Return the image of a compiled file and its inputs, as the runtime takes it from flash."""
+    """Return the flash image of a compiled file and its inputs, as the runtime reads it."""
     sets = []
     for one in inputs:
         edges.check_inputs(program, one)
@@ -73,10 +73,10 @@ def flash_contents(program: Program, inputs: Sequence[InputSet]) -> bytes:
 
 
 def run_soc(board: Board, program: Program, inputs: Sequence[InputSet], memory: Memory) -> SocRun:
-    """Boot the board in the simulator with `program` and `inputs` in flash, and read what it prints.
+    """Boot the board in the simulator with `program` and `inputs` in flash, and read its console.
 
-    Raises OptionError for a program that is not for the board; DeviceError when the firmware says that something is
-    wrong or says nothing any more; MissingToolError without compiler, soft core or LiteDRAM.
+    Raises OptionError for a program that is not for the board; DeviceError if the firmware reports an error or falls
+    silent; MissingToolError without compiler, soft core or LiteDRAM.
     """
     cpu_verilog()
     facts = soc_facts(board, find_memory(board, None), MOST_MEMORY_BYTES)
@@ -97,7 +97,7 @@ def run_soc(board: Board, program: Program, inputs: Sequence[InputSet], memory: 
 
 
 def _listen(bench: SocBench, program: Program, bar: ProgressBar) -> tuple[list[str], int]:
-    """Let the clock run until the firmware has said its last line; return the lines and the cycles."""
+    """Run the clock until the firmware has printed its last line; return the lines and the cycles."""
     patience = _SILENCE_CYCLES + 4 * sum(layer.estimated_cycles for layer in program.layers)
     said, cycles, heard = b"", 0, 0
     while not _ended(said):
@@ -123,9 +123,9 @@ def _lines(said: bytes) -> list[str]:
 
 
 def read_console(program: Program, console: Sequence[str], sets: int) -> tuple[list[Inference], list[int]]:
-    """Return outputs and cycles of each input set from what the firmware printed, and its own cycles per set.
+    """Return outputs and accelerator cycles of each input set from the console, and the firmware's cycles per set.
 
-    DeviceError for an error that it printed, and when a line is missing.
+    DeviceError if the firmware printed an error, or a line is missing.
     """
     for line in console:
         if line.startswith("error: "):
@@ -154,14 +154,14 @@ def _find(console: Sequence[str], start: str) -> str:
 
 
 def soc_report(board: Board, run: SocRun) -> Report:
-    """Return what the report says in addition to that of a simulation."""
+    """Return the additions to a simulation's report."""
     return {"board": board.name, "console": run.console, "firmware_bytes": run.firmware.ram_bytes,
             "ram_bytes": RAM_BYTES, "compiler": run.firmware.compiler, "set_cycles": run.set_cycles,
             "total_cycles": run.total_cycles}
 
 
 def print_console(report: Report) -> None:
-    """Print what came on the UART, and what the program takes."""
+    """Print the lines of the UART, and the size of the firmware."""
     click.echo(f"{'firmware':12} {report['firmware_bytes']:,} bytes of {report['ram_bytes']:,} in block RAM, the rest "
                f"is the stack's ({report['compiler']})")
     for line in report["console"]:
