@@ -35,7 +35,7 @@ class Place:
     Members
     -------
     name : of the board, or "uio"
-    config, memory : that a model is compiled for; the memory is the first of the board's
+    config, memory : that a model is compiled for; the memory is the board's first
     port : serial port, or UIO device
     baud : of a serial port
     buffer, clock_hz : of an accelerator with UIO
@@ -59,7 +59,7 @@ class Place:
 
 
 def attached_options(command: Function) -> Function:
-    """Add the options that say where the accelerator is; the command takes a `place`."""
+    """Add the options that locate the accelerator, as one argument `place`."""
     @wraps(command)
     def called(**options: Any) -> Any:
         place = _place(**{name: options.pop(name) for name in _OPTIONS})
@@ -81,7 +81,7 @@ def attached_options(command: Function) -> Function:
 
 def _place(board_name: str | None, port: str | None, baud: int | None, uio: str | None, udmabuf: str | None,
            config: str | None, clock_mhz: float | None) -> Place:
-    """Return the place that options name; OptionError for options that do not go together."""
+    """Return the place that options name; OptionError for a contradictory combination."""
     if uio is None:
         for option, value in (("--udmabuf", udmabuf), ("--config", config), ("--clock-mhz", clock_mhz)):
             if value is not None:

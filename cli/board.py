@@ -22,11 +22,11 @@ _END = pack(HEADER, {"unit": Unit.CONTROL, "run": 1}).to_bytes(4, "little")
 
 
 class BoardEngine:
-    """One program on a board; several of them share a device, which keeps as many images as have room.
+    """One program on a board. Several programs share a device, which keeps as many images as fit into its memory.
 
     Attributes
     ----------
-    upload_bytes, upload_seconds : of all loads of the image
+    upload_bytes, upload_seconds : total of all uploads of the image
     """
 
     def __init__(self, device: Device, program: Program) -> None:
@@ -34,7 +34,7 @@ class BoardEngine:
         self.upload_bytes, self.upload_seconds = 0, 0.0
 
     def load(self) -> None:
-        """Load the image, unless it is in the board's memory."""
+        """Load the image, unless the board's memory still has it."""
         began = time.monotonic()
         with ProgressBar(f"loading {self.program.name}") as bar:
             kept = self.device.select(self.program, lambda done: bar.update(done, len(self.program.image)))
@@ -57,9 +57,9 @@ class BoardEngine:
         return Inference(outputs, run.cycles)
 
     def layer_cycles(self, whole: int) -> dict[int, int]:
-        """Return cycles by operator index: what the commands up to a layer's end take more than those before.
+        """Return cycles by operator index: those up to the end of a layer's commands, less those of the layers before.
 
-        Cycles do not depend on data, so the runs need no inputs. `whole` are those of an inference.
+        Cycles do not depend on data, so the runs need no inputs. `whole` is the cycles of a whole inference.
         """
         self.load()
         cycles: dict[int, int] = {}
@@ -76,7 +76,7 @@ class BoardEngine:
 
 
 def layer_ends(program: Program) -> list[tuple[int, int]]:
-    """Return layer index and bytes of commands up to the layer's last RUN, in the order of the stream."""
+    """Return each layer's index and the end of its last RUN in bytes of commands, in stream order."""
     ends: dict[tuple[str, int], int] = {}
     runs = dict.fromkeys(Unit, 0)
     for command in decode(program.commands, program.config):
@@ -89,7 +89,7 @@ def layer_ends(program: Program) -> list[tuple[int, int]]:
 
 
 def repeat(engine: Engine, inputs: InputSet, count: int, clock_hz: int) -> Report:
-    """Return latencies of `count` inferences: on the accelerator, and from the host with the link."""
+    """Return latencies of `count` inferences: on the accelerator, and on the host including the link."""
     cycles: list[int] = []
     seconds: list[float] = []
     with ProgressBar("bench") as bar:

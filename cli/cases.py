@@ -29,7 +29,7 @@ _OWN = {"tflm": "tflm_", "litert": "ref_"}
 
 @dataclass(frozen=True)
 class Case:
-    """One model to verify; `stored` is the archive next to it, or None."""
+    """One model to verify; `stored` is the .npz next to it, or None."""
 
     name: str
     model: Path
@@ -38,14 +38,14 @@ class Case:
 
 @dataclass(frozen=True)
 class Stored:
-    """Stored input sets and the outputs expected of each."""
+    """Stored input sets and their expected outputs."""
 
     inputs: list[InputSet]
     expected: list[tuple[Array, ...]]
 
 
 def find_cases(paths: Iterable[str]) -> list[Case]:
-    """Return the cases of each path in order, those of a folder by name; OptionError for a path without any."""
+    """Return the cases of each path in order, those of a folder by name; OptionError for a path without a case."""
     cases = []
     for name in paths:
         path = Path(name)
@@ -70,7 +70,7 @@ def _case(model: Path) -> Case:
 
 
 def read_stored(case: Case, model: Model) -> Stored | None:
-    """Return the stored sets of a case, expectations those of the model's profile; None without any.
+    """Return a case's stored input sets, with the expectations of the model's profile; None if it has none.
 
     Raises OptionError when the archive does not fit the model.
     """

@@ -1,6 +1,6 @@
-"""`tq-hw`: the command line. Commands are one file each; errors become one message and an exit code here.
+"""`tq-hw`: the command line. Each command is a file; errors become one message and an exit code here.
 
-A command is imported when it is called: together they take most of a second.
+A command is imported only when it is called, because importing all of them takes most of a second.
 
 Exit codes: 0 done; 1 results differ; 2 bad input; 3 a tool or package is missing; 4 a tool failed or a
 target was missed; 5 device or link error; 130 interrupted.
@@ -32,7 +32,7 @@ from tq_hw.model.errors import OptionError, TqError
 __all__ = ["main", "run", "tq_hw"]
 
 BAD_INPUT, MISSING_TOOL, TOOL_FAILED, INTERRUPTED = 2, 3, 4, 130
-#: What `tq-hw --help` says of each; the module of its name in `cli/commands` has `NAME_command`.
+#: Summary of each command in `tq-hw --help`. The module of its name in `cli/commands` has `NAME_command`.
 _COMMANDS = {
     "boards": "List the boards, their memories and tools.",
     "build": "Make the bitstream of a board, after verification.",
@@ -53,12 +53,12 @@ _COMMANDS = {
 
 
 class _ReaderGoneError(Exception):
-    """The reader of standard output has seen enough and closed its end."""
+    """The reader of standard output has closed its end."""
 
 
 @contextmanager
 def _until_the_reader_goes() -> Iterator[None]:
-    """Turn the error of a closed standard output into one that click does not take for a failure."""
+    """Turn the error of a closed standard output into one that click does not report as a failure."""
     try:
         yield
     except OSError as error:
@@ -68,25 +68,25 @@ def _until_the_reader_goes() -> Iterator[None]:
 
 
 def _reader_gone() -> bool:
-    """Tell whether standard output is a pipe without a reader."""
+    """Return whether standard output is a pipe without a reader."""
     watched = select.poll()
     watched.register(sys.stdout.fileno(), 0)
     return any(event & select.POLLERR for _number, event in watched.poll(0))
 
 
 def _drop_output() -> None:
-    """Let what is still to be written go nowhere: the interpreter flushes when it ends."""
+    """Send the remaining output to /dev/null: the interpreter flushes it on exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Commands(click.Group):
-    """Commands by name, imported one by one."""
+    """The commands by name, each imported on demand."""
 
     context_class = Context
 
     def make_context(self, info_name: str | None, args: list[str], parent: click.Context | None = None,
                      **extra: Any) -> click.Context:
-        """Parse a command line; `--help` and `--version` write here."""
+        """Parse a command line. `--help` and `--version` print here."""
         with _until_the_reader_goes():
             return super().make_context(info_name, args, parent, **extra)
 
@@ -100,7 +100,7 @@ class _Commands(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command, None if there is none of that name."""
+        """Return the command, None for an unknown name."""
         if cmd_name not in _COMMANDS:
             return None
         found = getattr(import_module(f"tq_hw.cli.commands.{cmd_name}"), f"{cmd_name}_command")
@@ -110,7 +110,7 @@ class _Commands(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]
                         ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; UsageError with the nearest name where there is none."""
+        """Return the called command; for an unknown name a UsageError that suggests the nearest one."""
         name = args[0].lower()
         begun = [one for one in _COMMANDS if name.startswith(one) or one.startswith(name)]
         near = begun or get_close_matches(name, _COMMANDS, 1)
@@ -156,7 +156,7 @@ def describe(error: BaseException) -> tuple[int, str]:
 
 
 def _nameless(error: OSError) -> str:
-    """Say what an error without a file's name is about."""
+    """Return the subject of an error that has no file name."""
     return "the current directory" if isinstance(error, FileNotFoundError) else "standard output or a temporary file"
 
 
@@ -188,7 +188,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _end_in_order() -> None:
-    """Let a signal that ends the program be as Ctrl-C: tools that run are ended, what is half written is removed."""
+    """Treat signals that end the program as Ctrl-C, so that running tools are ended and partial files removed."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:
             signal.signal(number, signal.default_int_handler)

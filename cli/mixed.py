@@ -28,17 +28,17 @@ from tq_hw.sim.oracles import Oracle
 __all__ = ["PROFILE", "MixedSubject", "check_options", "check_whole", "is_mixed_file", "mixed_bytes", "open_mixed",
            "whole_model", "wrapped"]
 
-#: The arithmetic of the host, hence of accelerated parts.
+#: The arithmetic of LiteRT on the host, and therefore of the accelerated parts.
 PROFILE = "litert"
 
 
 @dataclass(frozen=True)
 class MixedSubject:
-    """What is run: the mixed model, and where it was made here, the whole model and what was compiled.
+    """A mixed model to run. If it was made here, also the whole model and the compiled parts.
 
     Members
     -------
-    source : the whole model, which inputs are drawn for; of a file with accelerated parts that file's
+    source : the model that inputs are drawn for: the whole model, or the mixed one if it was read from a file
     """
 
     path: str
@@ -50,7 +50,7 @@ class MixedSubject:
 
     @property
     def summary(self) -> str:
-        """How much of the model is where, in a few words."""
+        """How the model is divided, in a few words."""
         parts, host = len(self.programs), sum(not is_accelerated(op) for op in self.model.main.operators)
         return (f"{parts} accelerated part{'' if parts == 1 else 's'}, {host} operator{'' if host == 1 else 's'} on "
                 "the host")
@@ -71,7 +71,7 @@ def is_mixed_file(path: str) -> bool:
 
 
 def check_options(profile: str | None, others: Mapping[str, object]) -> None:
-    """Raise OptionError for options that do not go with operators on the host; `others` says which were given."""
+    """Raise OptionError for options that mixed models exclude; `others` says which were given."""
     if profile not in (None, PROFILE):
         raise OptionError(f"--profile {profile}: operators that stay with the host are computed by LiteRT, and the "
                           f"accelerated ones with them: leave --profile out, or name {PROFILE}")
@@ -82,7 +82,7 @@ def check_options(profile: str | None, others: Mapping[str, object]) -> None:
 
 def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
                shapes: InputShapes | None = None) -> MixedSubject:
-    """Read a model and compile what the accelerator takes of it, or read a `.tflite` with accelerated parts."""
+    """Read a model and compile the operators that the accelerator supports, or read a mixed model."""
     if not is_mixed_file(path):
         chosen = config if isinstance(config, Config) else load_config(config or DEFAULT_CONFIG)
         source = read_model(path, rules=False, shapes=shapes)
@@ -112,13 +112,13 @@ def mixed_bytes(model: Model) -> bytes:
 
 
 def wrapped(model: Model, program: Program) -> Model:
-    """Return the mixed model of a model that is compiled whole."""
+    """Return a mixed model whose only part is a model that was compiled whole."""
     main = model.main
     tensors = [replace(tensor, data=None) for tensor in main.tensors]
     outputs: list[int] = []
     for index in main.outputs:
         if index in outputs or index in main.inputs:
-            # An operator gives a tensor once, and none that the caller gives.
+            # An operator may not output a tensor twice, nor one that is an input of the model.
             tensors.append(replace(tensors[index], index=len(tensors)))
             index = tensors[-1].index
         outputs.append(index)
@@ -133,7 +133,7 @@ def wrapped(model: Model, program: Program) -> Model:
 
 def whole_model(path: str, source: Model, shapes: InputShapes | None,
                 inputs: Sequence[InputSet]) -> list[tuple[Array, ...]]:
-    """Return LiteRT's outputs of the whole model; ToolError where its reference kernels do not run it."""
+    """Return LiteRT's outputs of the whole model; ToolError if its reference kernels do not run it."""
     contents = write_model(source) if shapes is not None and shapes.signature else Path(path).read_bytes()
     with Oracle("litert-ref") as oracle:
         return oracle.run_sets(contents, inputs)
@@ -141,9 +141,9 @@ def whole_model(path: str, source: Model, shapes: InputShapes | None,
 
 def check_whole(subject: MixedSubject, shapes: InputShapes | None, inputs: Sequence[InputSet],
                 found: Sequence[Inference]) -> tuple[bool | None, str | None]:
-    """Return whether the outputs are those of the whole model in LiteRT, and the first difference as a message.
+    """Return whether the outputs equal those of the whole model in LiteRT, and the first difference as a message.
 
-    Nothing tells (None) where there is no whole model, or LiteRT does not run it; the latter is said.
+    None if there is no whole model, or if LiteRT does not run it; the latter is printed.
     """
     if subject.made is None:
         return None, None
