@@ -10,9 +10,9 @@ __all__ = ["coded_figures", "coded_text"]
 
 
 def coded_figures(program: Program) -> dict[str, dict[str, int]]:
-    """Return `compressed` for a report, for a configuration that decodes weights: bytes of an inference's loads.
+    """Return `compressed` for a report, for a configuration that decodes weights: bytes that one inference loads.
 
-    `rows_bytes` are decoded from `coded_bytes`; `plain_bytes` of the image are loaded as they are.
+    `rows_bytes` are decoded from `coded_bytes`; `plain_bytes` of the image are not compressed.
     """
     config = program.config
     if not config.compressed_weights:
@@ -29,7 +29,7 @@ def coded_figures(program: Program) -> dict[str, dict[str, int]]:
 
 
 def coded_text(report: dict[str, Any]) -> list[tuple[str, str]]:
-    """Return what a summary says of it: nothing where nothing is decoded."""
+    """Return the summary's text, "" if nothing is decoded."""
     if "compressed" not in report:
         return []
     rows, coded, plain = (report["compressed"][name] for name in ("rows_bytes", "coded_bytes", "plain_bytes"))

@@ -11,7 +11,7 @@ __all__ = ["compared", "read_report"]
 
 
 def read_report(name: str) -> Report:
-    """Read what `sim`, `compile` or `report` wrote with `--json`; OptionError for anything else."""
+    """Read the JSON of `sim`, `compile` or `report`; OptionError for anything else."""
     try:
         found = json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
@@ -31,9 +31,9 @@ def read_report(name: str) -> Report:
 
 
 def compared(before: Report, now: Report) -> list[tuple[str, ...]]:
-    """Return a row for the network and for each operator of either: what, cycles before and now, change, bytes alike.
+    """Return a row for the network and each operator of either run: name, cycles (before, now, change), bytes alike.
 
-    Operators are the same when index and name of the operator are.
+    Operators match if index and name are equal.
     """
     old = {(row["index"], row["op"]): row for row in before["layers"]}
     new = {(row["index"], row["op"]): row for row in now["layers"]}

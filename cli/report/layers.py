@@ -21,7 +21,7 @@ __all__ = ["CLOCK_HZ", "Report", "bound_text", "compile_report", "estimate_confi
            "layer_rows", "print_layers", "print_summary", "sim_report", "time_text", "utilization", "warm_report"]
 
 Report = dict[str, Any]
-#: Clock at which cycles are also shown as time.
+#: Clock at which cycles are converted to time.
 CLOCK_HZ = 100_000_000
 #: Suffix of estimated cycles, by the configuration's design.
 _ESTIMATED = {"parallel": " (estimated)", "serial": " (estimated for a parallel machine of this size)"}
@@ -37,13 +37,13 @@ def estimate_config(config: Config) -> Config:
 
 
 def utilization(macs: int, cycles: int | None, config: Config) -> float | None:
-    """Share of the multipliers' cycles that did work; None when the cycles are not known."""
+    """Share of the multipliers' cycles that did work; None if the cycles are unknown."""
     return round(macs / (cycles * config.macs), 4) if cycles else None
 
 
 def layer_rows(program: Program, config: Config, cycles: Mapping[int, int], timeline: Timeline,
                model: Model | None = None) -> list[Report]:
-    """Return one row per layer; `cycles` by operator index, absent where unknown.
+    """Return one row per layer. `cycles` is by operator index, without the unknown ones.
 
     A layer's utilization is its share of the multipliers' cycles while the array worked for it; None without a
     timeline. Layers that alternate have one `group`, the index of the first of them.
@@ -87,7 +87,7 @@ def _output_name(model: Model, op: Operator) -> str:
 
 
 def compile_report(compiled: Compiled, model: Model, path: str, output: str, output_bytes: int) -> Report:
-    """Return what `compile --json` writes. Cycles are the compiler's estimate."""
+    """Return the JSON of `compile --json`. Cycles are the compiler's estimate."""
     program = compiled.program
     config, layers = estimate_config(program.config), program.layers
     cycles, macs = sum(layer.estimated_cycles for layer in layers), sum(layer.macs for layer in layers)
@@ -106,7 +106,7 @@ def compile_report(compiled: Compiled, model: Model, path: str, output: str, out
 
 def sim_report(path: str, config: Config, model: Model | None, program: Program | None, engine: str,
                found: Sequence[Inference], exact: bool | None) -> Report:
-    """Return what `sim --json` writes: cycles of the first inference, from a cold start."""
+    """Return the JSON of `sim --json`. Cycles are those of the first inference, from a cold start."""
     first = found[0]
     if program is not None:
         layers = layer_rows(program, config, first.layer_cycles, first.timeline, model)
@@ -132,7 +132,7 @@ def _lost(program: Program | None, found: Inference, config: Config) -> dict[str
 
 
 def warm_report(config: Config, model: Model | None, program: Program, found: Inference) -> Report:
-    """Return the part of `sim --resident --json` about an inference whose weights stayed in the scratchpad."""
+    """Return the part of `sim --resident --json` about the warm inference."""
     assert found.warm is not None
     rows = layer_rows(program, config, found.warm.layer_cycles, found.warm.timeline, model)
     return {"lost": _lost(program, found.warm, config), "counters": dict(found.warm.counters) or None,
@@ -140,14 +140,14 @@ def warm_report(config: Config, model: Model | None, program: Program, found: In
 
 
 def figures(layers: list[Report], cycles: int | None, config: Config) -> Report:
-    """Return the sums of a report's rows, and the rows."""
+    """Return the rows of a report and their sums."""
     macs = sum(row["macs"] or 0 for row in layers)
     return {"cycles": cycles, "macs": macs, "utilization": utilization(macs, cycles, config),
             "bytes": sum(row["bytes"] or 0 for row in layers), "layers": layers}
 
 
 def print_summary(report: Report) -> None:
-    """Print the figures of the whole network, one a line."""
+    """Print the figures of the whole network, one per line."""
     cycles, estimated = report["cycles"], _ESTIMATED[report.get("design", "parallel")] if report.get(
         "estimated") else ""
     lines = [("model", report["model"]), ("config", report["config"]), ("profile", report["profile"])]
@@ -200,14 +200,14 @@ def host_lines(report: Report) -> list[tuple[str, str]]:
 
 
 def short_name(row: Report, wide: bool = False) -> str:
-    """Return a tensor's index, for `--dump`, and its name; unless `wide`, of the names of a fused one the first."""
+    """Return a tensor's index, for `--dump`, and its name; of a fused name the first part, unless `wide`."""
     first, *others = row["name"].split(";")
     index = f"{row['tensor']}: " if row.get("tensor") is not None else ""
     return index + (f"{first};.." if others and not wide else row["name"])
 
 
 def print_layers(report: Report, wide: bool = False) -> None:
-    """Print one line per layer; with `wide` whole names, whatever the terminal's width is."""
+    """Print one line per layer. `wide` prints names in full, whatever the terminal's width."""
     click.echo()
     print_table(
         _COLUMNS,

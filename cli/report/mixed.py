@@ -17,7 +17,7 @@ __all__ = ["mixed_compile_report", "mixed_sim_report"]
 
 def mixed_compile_report(config: Config, model: Model, parts: Sequence[Compiled], path: str, output: str,
                          output_bytes: int) -> Report:
-    """Return what `compile --json` writes of a mixed model. Cycles are the compiler's estimate, of all parts."""
+    """Return the JSON of `compile --json` for a mixed model. Cycles are the compiler's estimate for all parts."""
     programs, machine = [compiled.program for compiled in parts], estimate_config(config)
     estimates = {layer.index: layer.estimated_cycles for program in programs for layer in program.layers}
     rows = _rows(machine, model, programs, estimates, [compiled.timeline for compiled in parts])
@@ -34,7 +34,7 @@ def mixed_compile_report(config: Config, model: Model, parts: Sequence[Compiled]
 
 def mixed_sim_report(path: str, config: Config, model: Model, programs: Sequence[Program], engine: str,
                      found: Sequence[Inference], exact: bool | None) -> Report:
-    """Return what `sim --json` writes of a mixed model: cycles of all parts, in the first inference."""
+    """Return the JSON of `sim --json` for a mixed model. Cycles are those of all parts in the first inference."""
     first = found[0]
     rows = _rows(config, model, programs, first.layer_cycles, [one.timeline for one in first.parts])
     return {"model": printable(path), "config": config.name, "profile": programs[0].profile, "engine": engine,
@@ -57,7 +57,7 @@ def _rows(config: Config, model: Model, programs: Sequence[Program], cycles: Map
 
 
 def _host(model: Model, found: Inference | None) -> Report:
-    """Return what stays with the host, and of an inference its seconds and the bytes that cross."""
+    """Return the host's operators, and of an inference their seconds and the bytes between host and accelerator."""
     count = sum(not is_accelerated(op) for op in model.main.operators)
     if found is None:
         return {"host": {"operators": count}}
@@ -65,7 +65,7 @@ def _host(model: Model, found: Inference | None) -> Report:
 
 
 def _parts(model: Model, programs: Sequence[Program]) -> list[Report]:
-    """Return one entry for each accelerated part: its tensors' names, commands and image."""
+    """Return one entry per accelerated part: tensor names, commands and image."""
     accelerated = [op for op in model.main.operators if is_accelerated(op)]
     names = [tensor.name for tensor in model.main.tensors]
     return [{"inputs": [names[index] for index in op.inputs], "outputs": [names[index] for index in op.outputs],

@@ -1,4 +1,4 @@
-"""`render`: the page of one run."""
+"""`render`: the HTML page of one run."""
 
 import importlib.util
 import json
@@ -53,7 +53,7 @@ _PLOTS = {
 
 
 def need_plots() -> None:
-    """Raise MissingToolError when the package that draws is not installed."""
+    """Raise MissingToolError if the plotting package is not installed."""
     for module in ("bokeh", "jinja2"):
         if importlib.util.find_spec(module) is None:
             raise MissingToolError(f'the Python package {module} is not installed: pip install "tq-hw[report]"')
@@ -142,7 +142,7 @@ def _waits(report: Report) -> list[tuple[str, ...]]:
 
 
 def _warm(report: Report) -> list[tuple[str, ...]]:
-    """Return figures of the cold and of the warm inference side by side: what, cold, warm."""
+    """Return figures of the cold and of the warm inference: name, cold, warm."""
     warm = report.get("resident")
     if not warm:
         return []
@@ -169,7 +169,7 @@ def _escaped(value: object) -> str:
 
 
 def _plots(compiled: Compiled, found: Inference, memory: Memory) -> dict[str, Any]:
-    """Return the timeline and the memories of one program."""
+    """Return the plots of one program: timeline, traffic and memories."""
     from tq_hw.cli.report import plots as page_plots
 
     program = compiled.program
@@ -192,7 +192,7 @@ def _plots(compiled: Compiled, found: Inference, memory: Memory) -> dict[str, An
 
 def render(report: Report, parts: Sequence[tuple[Compiled, Inference]], memory: Memory,
            before: Report | None = None) -> str:
-    """Return the page: HTML that needs no other file.
+    """Return the page as self-contained HTML.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ Plot = figure
 
 
 def library_script() -> str:
-    """Return what the heads of all pages have: Bokeh's script, one that sorts tables, and their style."""
+    """Return the common head of all pages: Bokeh's script, the script that sorts tables, and the style."""
     folder = Path(__file__).parent
     style, sort = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "sort.js"))
     library = Resources(mode="inline", components=["bokeh"]).render_js()
@@ -35,17 +35,17 @@ def library_script() -> str:
 
 
 def plot_parts(plots: Sequence[Plot]) -> tuple[str, tuple[str, ...]]:
-    """Return the script that draws the plots, and the element of each."""
+    """Return the script that draws the plots, and each plot's element."""
     models: tuple[Model, ...] = tuple(plots)
     script, parts = components(models)
     return str(script), tuple(str(part) for part in parts)
 
 
 def roofline_plot(report: Report, config: Config, bytes_per_cycle: float) -> Plot:
-    """Return the layers that multiply: MACs per cycle over MACs per byte of memory traffic, under both roofs.
+    """Return the layers with MACs below both roofs: MACs per cycle over MACs per byte of memory traffic.
 
-    The cycles of a layer are those in which the array worked for it, or what its bytes take at the memory's rate if
-    that is more: weights may have come in while another layer ran.
+    A layer's cycles are those in which the array worked for it, or those of its bytes at the memory's rate if they are
+    more: its weights may have been loaded while another layer ran.
     """
     rows = [row for row in report["layers"] if row["macs"] and row["cycles"] and row["bytes"]]
     rows.append({"index": "", "op": "network", "name": report["model"], "macs": report["macs"],
@@ -97,7 +97,7 @@ def timeline_plot(events: Iterable[Mapping[str, Any]], cycles: int) -> Plot:
 
 
 def _name_layers(plot: Plot, track: str, slices: Sequence[Mapping[str, Any]]) -> None:
-    """Write the names of layers into their boxes, as much of each as there is room for at any zoom."""
+    """Write the names of layers into their boxes, cut to the space there is at any zoom."""
     if not slices:
         return
     names = [f"{event['name']} {event['args'].get('tensor', '')}".strip() for event in slices]
@@ -113,7 +113,7 @@ def _name_layers(plot: Plot, track: str, slices: Sequence[Mapping[str, Any]]) ->
 
 
 def traffic_plot(moved: Traffic, bytes_per_cycle: float, with_range: Plot) -> Plot:
-    """Return the bytes per cycle read and written over time, one on the other, and the most that memory gives."""
+    """Return bytes per cycle read and written over time, stacked, and the memory's maximum."""
     plot = figure(sizing_mode="stretch_width", height=240, x_range=with_range.x_range, tools=_TOOLS,
                   active_scroll="xwheel_zoom", x_axis_label="cycle", y_axis_label="bytes per cycle", name="traffic")
     left = [moved.cycles_each * span for span in range(len(moved.read))]
@@ -132,9 +132,9 @@ def traffic_plot(moved: Traffic, bytes_per_cycle: float, with_range: Plot) -> Pl
 
 def memory_plot(name: str, tenants: Iterable[Tenant], timeline: Timeline, cycles: int, size: int, unit: str,
                 with_range: Plot) -> Plot | None:
-    """Return a memory over time, or None for one that nothing lies in: each tenant from its first RUN to its last.
+    """Return a memory over time: each tenant from its first RUN to its last. None if nothing lies in the memory.
 
-    `size` is that of the memory in `unit`; the cycles are those of `with_range`, which it is moved with.
+    `size` is that of the memory in `unit`. The plot shares its range of cycles with `with_range`.
     """
     shown = [tenant for tenant in tenants if tenant.memory == name]
     if not shown or not size:
@@ -162,7 +162,7 @@ def memory_plot(name: str, tenants: Iterable[Tenant], timeline: Timeline, cycles
 
 
 def _span(tenant: Tenant, timeline: Timeline, cycles: int) -> tuple[int, int]:
-    """First and last cycle of a tenant; what no RUN touches is there all the time."""
+    """Return a tenant's first and last cycle. A tenant without RUNs is there all the time."""
     if not tenant.runs:
         return 0, cycles
     return (min(int(timeline[unit][first, 0]) for unit, (first, _) in tenant.runs.items()),
@@ -170,7 +170,7 @@ def _span(tenant: Tenant, timeline: Timeline, cycles: int) -> tuple[int, int]:
 
 
 def _color(name: str) -> str:
-    """A color by operator index, so that neighbouring layers differ."""
+    """Return a color by operator index. Neighbouring layers differ."""
     index = name.partition(" ")[0]
     return str(Category20_20[int(index) % 20]) if index.isdigit() else "#bab0ac"
 

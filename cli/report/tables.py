@@ -13,9 +13,9 @@ __all__ = ["Column", "layout", "percent", "print_pairs", "print_table", "print_t
 
 _ELLIPSIS = ".."
 _GAPS = (3, 2, 1)
-#: Longer words may be broken where a column folds: file names.
+#: Longer words, such as file names, may be broken where a column folds.
 _LONGEST_WORD = 28
-#: Columns of the names of `print_pairs`, with the space after them.
+#: Width of the names in `print_pairs`, including the space after them.
 _NAME_WIDTH = 13
 
 
@@ -25,7 +25,7 @@ class Column:
 
     Members
     -------
-    name : its head
+    name : its header
     number : right-aligned, never cut
     least : characters to which a text may be shortened in its middle, or folded, if no word is longer
     gives_way : priority for being shortened and then left out, highest first; 0: never left out
@@ -40,12 +40,12 @@ class Column:
 
 
 def percent(share: float | None) -> str:
-    """Return a share of 1 in percent with one decimal, and nothing for None or 0."""
+    """Return a fraction as a percentage with one decimal, "" for None or 0."""
     return f"{100 * share:.1f} %" if share else ""
 
 
 def shortened(text: str, width: int) -> str:
-    """Return a text of at most `width` characters: its middle gives way."""
+    """Return a text of at most `width` characters, cut in its middle."""
     if len(text) <= width:
         return text
     if width <= len(_ELLIPSIS) + 1:
@@ -56,20 +56,20 @@ def shortened(text: str, width: int) -> str:
 
 def print_table(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: Sequence[object] | None = None,
                 wide: bool = False) -> None:
-    """Print rows under a header; `total` is a last line. With `wide` a terminal's width does not matter."""
+    """Print rows under a header; `total` is a last line. `wide` ignores the terminal's width."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() and not wide else None
     click.echo("\n".join(layout(columns, rows, total, width)))
 
 
 def print_pairs(pairs: Iterable[tuple[str, object]]) -> None:
-    """Print names and values, a pair a line; on a terminal a value goes on below itself, broken at spaces."""
+    """Print names and values, one pair per line. On a terminal a long value is wrapped at spaces, below itself."""
     for name, value in pairs:
         for number, line in enumerate(_broken(str(value), _NAME_WIDTH)):
             click.echo(f"{name if number == 0 else '':{_NAME_WIDTH - 1}} {line}")
 
 
 def print_text(text: str) -> None:
-    """Print a sentence, on a terminal broken at spaces."""
+    """Print a sentence, wrapped at spaces on a terminal."""
     for line in _broken(text, 0):
         click.echo(line)
 
@@ -86,7 +86,7 @@ def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: S
            width: int | None = None) -> list[str]:
     """Return the lines of a table of at most `width` characters.
 
-    Texts are shortened first, then left out; if the numbers alone are too wide, a row takes several lines.
+    Texts are shortened first, then left out. If the numbers are still too wide, a row takes several lines.
     """
     cells = [[_cell(value) for value in row] for row in rows]
     last = [[_cell(value) for value in total]] if total is not None else []
@@ -109,13 +109,13 @@ def layout(columns: Sequence[Column], rows: Iterable[Sequence[object]], total: S
 
 
 def _longest(text: str) -> int:
-    """Return the length of the longest word that must not be broken: a number is one, a path is none."""
+    """Return the length of the longest word that must not be broken, such as a number. Paths may be broken."""
     return max((len(word) for word in text.split() if len(word) <= _LONGEST_WORD), default=0)
 
 
 def _fit(columns: Sequence[Column], natural: Sequence[int], least: Sequence[int], width: int | None
          ) -> tuple[int, dict[int, int]]:
-    """Return the gap, and the widths of the columns that are shown, by number."""
+    """Return the gap between columns, and the widths of the columns shown, by column number."""
     widths = dict(enumerate(natural))
     if width is None:
         return _GAPS[0], widths
@@ -140,7 +140,7 @@ def _fit(columns: Sequence[Column], natural: Sequence[int], least: Sequence[int]
 
 
 def _parts(widths: dict[int, int], gap: int, width: int | None) -> list[list[int]]:
-    """Return the columns of each line of a row: one line, unless even so they are too wide."""
+    """Return the columns on each line of a row: one line, unless they are too wide."""
     lines: list[list[int]] = [[]]
     used = 0
     for number, size in widths.items():
@@ -154,7 +154,7 @@ def _parts(widths: dict[int, int], gap: int, width: int | None) -> list[list[int
 
 def _row(row: Sequence[str], columns: Sequence[Column], widths: dict[int, int], lines: Sequence[Sequence[int]],
          gap: int) -> list[str]:
-    """Return a row's lines; a column that folds takes further ones."""
+    """Return a row's lines; a folded column adds further ones."""
     folded = {number: textwrap.wrap(row[number], widths[number], break_on_hyphens=False) or [""]
               for number in widths if columns[number].folds and len(row[number]) > widths[number]}
     made = []
@@ -175,5 +175,5 @@ def _cell(value: object) -> str:
         return ""
     if isinstance(value, int):
         return f"{value:,}"
-    # A tensor's name may hold line ends and the terminal's own codes.
+    # A tensor's name may contain line breaks and terminal escape codes.
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in str(value))

@@ -21,14 +21,14 @@ WAITS = {
 
 
 def wait_rows(counters: Mapping[str, int]) -> list[tuple[str, str, int, float]]:
-    """Return unit, what it waited for, cycles and their share of the run's, the longest first."""
+    """Return unit, awaited event, cycles and their share of the run's, longest first."""
     rows = [(unit, what, counters[name], counters[name] / max(counters["cycles"], 1))
             for name, (unit, what) in WAITS.items() if counters[name]]
     return sorted(rows, key=lambda row: -row[2])
 
 
 def most_waited(counters: Mapping[str, int]) -> str:
-    """Return the longest wait of the units that compute, as text."""
+    """Return the longest wait of a unit that computes, as text."""
     rows = [row for row in wait_rows(counters) if row[0] in ("array", "vector")]
     if not rows:
         return "array and vector unit never waited"
