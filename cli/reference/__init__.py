@@ -1,1 +1,1 @@
-"""Pages of docs/reference that are generated: operators and what the units do for each."""
+"""Generators of pages in docs/reference: boards, operators, and the units that work for each operator."""

@@ -1,7 +1,7 @@
 """Write the page of boards: `python -m tq_hw.cli.reference.boards > docs/reference/boards.md`.
 
-Sizes come from the catalog, cells from the record of whole boards (`benches/area.py`), clocks from the routes that are
-recorded, times from `boards.json`, which `benches/board_networks.py` makes.
+Sizes come from the catalog, cells from the record of whole boards (`benches/area.py`), clocks from recorded routes,
+and times from `boards.json`, which `benches/board_networks.py` writes.
 """
 
 import json
@@ -21,9 +21,9 @@ from tq_hw.isa.config import Config
 __all__ = ["EMULATED", "ESTIMATE", "NETWORKS", "RECORD", "page", "timed"]
 
 RECORD = Path(__file__).parent / "boards.json"
-#: How the cycles of a network were found.
+#: How the cycles of a network were obtained.
 ESTIMATE, EMULATED = "estimate", "emulated board"
-#: Columns of the second table, and their files among the shared models.
+#: Columns of the second table, and the files of the networks among the shared models.
 NETWORKS = {"KWS": "mlperf_tiny_kws_dscnn.tflite", "VWW": "mlperf_tiny_vww_96.tflite",
             "IC": "mlperf_tiny_ic_resnet8.tflite", "AD": "mlperf_tiny_ad01.tflite",
             "person_detect": "tflm_person_detect.tflite", "MobileNetV2 160": "cfu_mobilenetv2_160_035.tflite"}
@@ -59,14 +59,14 @@ def _reached(board: Board) -> str:
 
 
 def timed(board: Board) -> dict[str, Any]:
-    """Return what times of a board depend on, as the record keeps it."""
+    """Return what the times of a board depend on, as in the record."""
     memory = memory_rate(board, board.memories[0])
     return {"fingerprint": f"{board.config.fingerprint:08x}", "dsp_packing": board.config.dsp_packing,
             "latency_cycles": memory.latency_cycles, "bytes_per_cycle": memory.bytes_per_cycle}
 
 
 def _cells(board: Board) -> tuple[str, str, str]:
-    """Return LUTs with their share of the device, multipliers, block RAMs."""
+    """Return LUTs with their share of the device, multipliers and block RAMs."""
     memory = board.memories[0]
     if memory.name not in recorded_memories(board):
         return "-", "-", "-"

@@ -1,8 +1,8 @@
-"""Which public engines each operator was held against: a record that the tests of the golden model write.
+"""The public engines that each operator was compared with: a record that the tests of the golden model write.
 
-`pytest tests/sim/golden --record-engines` renews `engines.json`: by operator and engine, the models whose outputs all
-come of that operator and whose every integer was the same in the golden model, under profile `canon`. Those of int16
-activations are counted by themselves, as `ADD int16`. An operator that no test holds against an engine has no entry.
+`pytest tests/sim/golden --record-engines` renews `engines.json`. It counts models by operator and engine. A model
+counts if all its outputs come from that operator, and if every integer equals the golden model's under profile `canon`.
+Models with int16 activations are counted separately, as `ADD int16`. An operator that no test compares has no entry.
 """
 
 import json
@@ -12,16 +12,16 @@ from pathlib import Path
 __all__ = ["ENGINE_NAMES", "RECORD", "WIDE_SUFFIX", "engines_of", "renew"]
 
 RECORD = Path(__file__).parent / "engines.json"
-#: What follows an operator's name in the record where its activations are int16.
+#: Suffix of an operator's name in the record for int16 activations.
 WIDE_SUFFIX = " int16"
-#: What people call the engines of `sim/oracles.py`; LiteRT's other kernels count where the reference resolver has none.
+#: Names of the engines of `sim/oracles.py`. LiteRT's other kernels count if the reference resolver lacks the operator.
 ENGINE_NAMES = {"litert-ref": "LiteRT BUILTIN_REF", "tflm": "TFLite Micro", "litert-opt": "LiteRT"}
 
 
 def engines_of(op: str) -> str:
-    """Return the names of the engines whose integers an operator gave, "" where it was held against none.
+    """Return the names of the engines that an operator agrees with, "" if it was compared with none.
 
-    Those of int16 activations are named where they are others.
+    The engines for int16 are named only if they differ.
     """
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     plain, wide = (", ".join(name for engine, name in ENGINE_NAMES.items() if record.get(key, {}).get(engine))
@@ -30,7 +30,7 @@ def engines_of(op: str) -> str:
 
 
 def renew(counts: Mapping[str, Mapping[str, int]], record: Path = RECORD) -> None:
-    """Replace the counts of the operators that were compared, and keep those of the others."""
+    """Replace the counts of the operators that were compared, and keep the others."""
     found = json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
     found |= {op: dict(by_engine) for op, by_engine in counts.items()}
     record.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")

@@ -1,7 +1,7 @@
 """Write the page of operators: `python -m tq_hw.cli.reference.operators > docs/reference/operators.md`.
 
-Everything comes from what the tools themselves use: signatures, rules, limits, profiles, lowerings that exist, compiled
-layers, and the record of `benches/operators.py`.
+All of it comes from the tools' own data: signatures, rules, limits, profiles, lowerings, compiled layers, and the
+record of `benches/operators.py`.
 """
 
 import json
@@ -99,10 +99,10 @@ class OperatorRow:
 
     Members
     -------
-    types, equal_to, units : see the page; "" where there is none
+    types, equal_to, units : columns of the page; "" if empty
     rules, limits : sentences
     cycles_per_element : of the recorded layer, None without a record
-    verified : by run, cases that passed and cases
+    verified : per run, the number of cases that passed and of all cases
     """
 
     op: str
@@ -136,7 +136,7 @@ def _record() -> dict[str, Any]:
 
 
 def rows() -> list[OperatorRow]:
-    """Return one row for each operator, by name."""
+    """Return one row per operator, sorted by name."""
     record, found = _record(), []
     units_of: dict[str, str] = json.loads(UNITS.read_text(encoding="utf-8"))
     for op in supported_operators():

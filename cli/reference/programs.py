@@ -1,7 +1,7 @@
 """Write the page of programs: `python -m tq_hw.cli.reference.programs > docs/reference/programs.md`.
 
-For each operator, what the units do for a model of typical size: all of it is read from a compiled program. With
-`--units > cli/reference/units.json` only the units of each, which `tq-hw ops` prints without compiling anything.
+For each operator, what the units do for a model of typical size, read from a compiled program.
+`--units > cli/reference/units.json` writes only the units of each operator, so that `tq-hw ops` need not compile.
 """
 
 import json
@@ -20,7 +20,7 @@ from tq_hw.model.samples.typical import typical
 
 __all__ = ["UNITS", "listing", "page", "text_of", "units_page"]
 
-#: Units by operator, as `listing` gives them.
+#: Units by operator, as returned by `listing`.
 UNITS = Path(__file__).with_name("units.json")
 _CONFIG = "n16"
 _HEAD = """# What the units do for each operator
@@ -63,7 +63,7 @@ def _grouped(text: str) -> str:
 
 
 def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
-    """Return a micro-operation as a line; `wide`: of an operation with an int16 output."""
+    """Return a micro-operation as a line of text; `wide`: of an operation with int16 output."""
     a, b = _operand(uop, "a"), _operand(uop, "b")
     text = _ALU[Alu(uop.get("alu", 0))].format(a=a, b=b).replace("+ -", "- ")
     by_shift, shift = ShiftSource(uop.get("shift_source", 0)), uop.get("shift", 0)
@@ -132,7 +132,7 @@ def _nothing(op: str) -> str:
 
 
 def page(operators: Sequence[str] | None = None) -> str:
-    """Return the whole page; operators that do the same share a paragraph."""
+    """Return the whole page; operators with the same listing share a section."""
     found: dict[tuple[str, str], list[str]] = {}
     for op in operators or supported_operators():
         units, programs = listing(op)
