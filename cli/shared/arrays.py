@@ -1,4 +1,4 @@
-"""Input arrays: from a user's `.npz`, or drawn."""
+"""Input arrays: read from a user's `.npz`, or drawn at random."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ __all__ = ["Array", "InputKind", "draw_inputs", "find_inputs", "float_range", "i
 Array = npt.NDArray[Any]
 
 _INTEGERS = ("int8", "uint8", "int16")
-#: Inputs of these types are drawn over their whole range.
+#: Types that are drawn over their whole range.
 _DRAWN = (*_INTEGERS, "uint16", "uint32")
 #: Index inputs of these operators, and the input whose first axis they count.
 _INDICES = {"EMBEDDING_LOOKUP": (0, 1), "GATHER": (1, 0)}
@@ -51,13 +51,13 @@ class InputKind:
 
 
 def input_kinds(model: Model) -> list[InputKind]:
-    """Return what `find_inputs` looks for, of a model."""
+    """Return what `find_inputs` expects for a model."""
     return [InputKind(tensor.name, tensor.dtype, tensor.shape, _whole_quantization(tensor))
             for tensor in input_tensors(model)]
 
 
 def port_kinds(ports: Sequence[Port]) -> list[InputKind]:
-    """Return what `find_inputs` looks for, of a compiled file."""
+    """Return what `find_inputs` expects for a compiled file."""
     return [InputKind(port.name, port.model_dtype, port.shape, (port.scale, port.zero_point) if port.scale else None)
             for port in ports]
 
@@ -79,7 +79,7 @@ def find_inputs(arrays: Mapping[str, Array], kinds: Sequence[InputKind],
     kinds : of each input
     source : the file, for messages
 
-    An array has the tensor's shape, or one more axis in front, whose length is the number of sets.
+    An array has the tensor's shape, or that with a leading axis, whose length is the number of sets.
     """
     names = [kind.name for kind in kinds]
     found = []
@@ -108,10 +108,10 @@ def find_inputs(arrays: Mapping[str, Array], kinds: Sequence[InputKind],
 
 
 def draw_inputs(model: Model, sets: int, seed: int) -> list[InputSet]:
-    """Return `sets` seeded random input sets: integers over their whole range, floats over the range of their QUANTIZE.
+    """Return `sets` random input sets: integers over their whole range, floats over the range of their QUANTIZE.
 
-    Indices (of GATHER and EMBEDDING_LOOKUP) are drawn in range. The first n sets of a seed are always the same.
-    Raises `UnsupportedError` for an input of another type, as string.
+    Indices (of GATHER and EMBEDDING_LOOKUP) are drawn in range. A seed's first n sets do not depend on `sets`.
+    Raises `UnsupportedError` for an input of another type, such as string.
     """
     return [tuple(_draw(model, tensor, np.random.default_rng([seed, number, position]))
                   for position, tensor in enumerate(input_tensors(model))) for number in range(sets)]
@@ -161,7 +161,7 @@ def _index_limit(model: Model, tensor: Tensor) -> int:
 
 
 def output_arrays(outputs: Sequence[Sequence[Array]], stacked: bool) -> dict[str, Array]:
-    """Return `output_0`, `output_1`, ... of all sets; `stacked` puts a set axis in front."""
+    """Return the outputs of all sets as `output_0`, `output_1`, ...; `stacked` adds a leading axis of sets."""
     arrays = {f"output_{position}": np.stack([one[position] for one in outputs])
               for position in range(len(outputs[0]))}
     return arrays if stacked else {name: array[0] for name, array in arrays.items()}

@@ -1,4 +1,4 @@
-"""Configurations as files."""
+"""Configurations as TOML files."""
 
 from dataclasses import asdict
 
@@ -8,6 +8,6 @@ __all__ = ["to_toml"]
 
 
 def to_toml(config: Config) -> str:
-    """Return a configuration as the file that --config takes."""
+    """Return a configuration as a file for --config."""
     return "".join(f"{key} = {value if isinstance(value, int) else repr(value).replace(chr(39), chr(34))}\n"
                    for key, value in asdict(config).items())

@@ -1,4 +1,4 @@
-"""Files that the commands read and write: outputs are checked before the work and appear whole or not at all."""
+"""Files of the commands: outputs are checked before the work, and written completely or not at all."""
 
 import io
 import json
@@ -31,7 +31,7 @@ STDOUT = "-"
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
     """Raise OptionError unless each output (option name -> path or None) can be written.
 
-    Two outputs must not be one file nor both standard output, and none of them one of `inputs`.
+    Two outputs must not be the same file or both standard output, and none may be one of `inputs`.
     """
     taken = {os.path.realpath(path): "an input of this command" for path in inputs if path is not None}
     printed = ""
@@ -57,12 +57,12 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
 
 
 def _is_special(path: Path) -> bool:
-    """Whether `path` is a device or a pipe, which is written to rather than replaced."""
+    """Whether `path` is a device or a pipe, which is written to but not replaced."""
     return path.exists() and not path.is_file()
 
 
 def write(name: str, data: bytes) -> None:
-    """Write a whole file; one of that name is replaced when the new one is complete. `-` is standard output."""
+    """Write a whole file. An existing file is replaced once the new one is complete. `-` is standard output."""
     if name == STDOUT:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
@@ -91,15 +91,15 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def write_json(name: str | None, value: object) -> None:
-    """Write `value` as JSON, if a file is named."""
+    """Write `value` as JSON, if `path` is given."""
     if name is not None:
         write(name, (json.dumps(clean(value), indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode())
 
 
 def npz_bytes(arrays: Mapping[str, Array]) -> bytes:
-    """Return the contents of an `.npz` archive; equal arrays give equal bytes.
+    """Return the contents of an `.npz` archive. Equal arrays give equal bytes.
 
-    Unlike `numpy.savez`, any string may name an array.
+    Unlike in `numpy.savez`, an array's name may be any string.
     """
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:
@@ -121,7 +121,7 @@ def _other_kind(start: bytes) -> str:
 
 
 def read_npz(name: str) -> dict[str, Array]:
-    """Read all arrays of an archive; OptionError says what is wrong with it."""
+    """Read all arrays of an archive; OptionError for errors in it."""
     path = Path(name)
     if path.is_dir():
         raise OptionError(f"{name}: expected an .npz file, found a directory")
@@ -143,7 +143,7 @@ def read_npz(name: str) -> dict[str, Array]:
 
 
 def _numbers(archive: Mapping[str, npt.NDArray[Any]], key: str, name: str) -> npt.NDArray[Any]:
-    """Return an array of an open archive; OptionError where only pickle could read it."""
+    """Return an array of an open archive; OptionError if reading it needs pickle."""
     try:
         return archive[key]
     except ValueError as error:

@@ -12,14 +12,14 @@ from tq_hw.model.graph import Model, Tensor
 
 __all__ = ["is_image", "read_image"]
 
-#: First bytes of PNG, JPEG, BMP, GIF, TIFF; WebP has its name at byte 8.
+#: First bytes of PNG, JPEG, BMP, GIF and TIFF. WebP has its name at byte 8.
 _MAGIC = (b"\x89PNG", b"\xff\xd8\xff", b"BM", b"GIF8", b"II*\0", b"MM\0*")
-#: Channels of the input -> what Pillow calls a picture of them.
+#: Number of channels -> Pillow's mode.
 _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def is_image(name: str) -> bool:
-    """Whether a file begins as a picture does; an `.npz` does not."""
+    """Whether a file begins like a picture; an `.npz` does not."""
     path = Path(name)
     if not path.is_file():
         return False
@@ -31,11 +31,11 @@ def is_image(name: str) -> bool:
 def read_image(name: str, model: Model) -> Array:
     """Return a picture as the model's only input.
 
-    It is turned upright (Exif), made gray, RGB or RGBA by the input's channels, and resized to height and width
-    (bilinear, whatever its proportions). Pixel 0 becomes the least number that the input can hold, 255 the largest:
-    for int8 that is pixel - 128, which fits the usual ranges 0..1, -1..1 and 0..255 alike.
+    It is rotated upright (Exif), converted to gray, RGB or RGBA by the input's channels, and resized to height and
+    width (bilinear, ignoring its proportions). Pixel 0 becomes the minimum of the input's type, 255 the maximum. For
+    int8 that is pixel - 128, which suits the usual ranges 0..1, -1..1 and 0..255.
 
-    Raises OptionError when the file is no picture, or the input none: expected [1, height, width, 1, 3 or 4].
+    Raises OptionError if the file is not a picture, or the input's shape is not [1, height, width, 1, 3 or 4].
     """
     tensors = input_tensors(model)
     if len(tensors) != 1:

@@ -14,7 +14,7 @@ Array = npt.NDArray[Any]
 
 
 def infer_all(engine: Engine, inputs: Sequence[InputSet], text: str) -> list[Inference]:
-    """Run every input set, with a progress bar called `text`."""
+    """Run every input set, with a progress bar labelled `text`."""
     found = []
     with ProgressBar(text) as bar:
         building = bar.building("RTL simulator: ")

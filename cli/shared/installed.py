@@ -7,9 +7,9 @@ __all__ = ["not_installed"]
 
 
 def not_installed(error: ModuleNotFoundError) -> str:
-    """Return a message that names all packages which tq-hw needs and which are not installed.
+    """Return a message with all required packages that are not installed.
 
-    "" for a module of tq-hw itself, whose absence nobody can mend by installing something.
+    "" for a missing module of tq-hw itself, which no installation of a package can repair.
     """
     module = (error.name or "").partition(".")[0]
     if module in ("", "tq_hw"):
@@ -24,7 +24,7 @@ def not_installed(error: ModuleNotFoundError) -> str:
 
 
 def _required() -> list[str]:
-    """Return the packages that tq-hw cannot do without."""
+    """Return the packages that tq-hw requires."""
     asked = importlib.metadata.requires("tq-hw") or []
     return [re.split(r"[^\w.-]", one)[0] for one in asked if "extra ==" not in one]
 

@@ -24,7 +24,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENGINES = ("rtl", "executor", "golden")
 
-#: Not empty once `--debug` was seen.
+#: Not empty after `--debug`.
 debugging: set[str] = set()
 
 
@@ -34,13 +34,13 @@ def _note_debug(context: click.Context, parameter: click.Parameter, value: bool)
 
 
 def debug_option(function: Function) -> Function:
-    """Add `--debug`, before or after the command's name."""
+    """Add `--debug`, accepted before or after the command's name."""
     return click.option("--debug", is_flag=True, is_eager=True, expose_value=False, callback=_note_debug,
                         help="Show the traceback of an error.")(function)
 
 
 def complete_config(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the presets whose names begin so, and else files."""
+    """Return the presets whose names begin with the given text, else files."""
     return [CompletionItem(name) for name in PRESETS if name.startswith(incomplete)] or [
         CompletionItem(incomplete, type="file")]
 
@@ -61,7 +61,7 @@ def profile_option(function: Function) -> Function:
 
 def _read_shapes(context: click.Context, parameter: click.Parameter,
                  values: tuple[str, ...]) -> dict[str, tuple[int, ...]]:
-    """Turn NAME=1,96,96,3 into names and shapes."""
+    """Parse NAME=1,96,96,3 into names and shapes."""
     shapes: dict[str, tuple[int, ...]] = {}
     for value in values:
         name, equals, sizes = value.rpartition("=")
@@ -135,7 +135,7 @@ class FiniteRange(click.FloatRange):
     """Real numbers of a range, excluding NaN and infinity."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Return the number of a text; BadParameter for one that is none."""
+        """Return the number of a text; BadParameter if it is not a number."""
         number = super().convert(value, param, ctx)
         if not math.isfinite(number):
             self.fail(f"{value} is not a finite number.", param, ctx)
@@ -155,7 +155,7 @@ def rate_options(function: Function) -> Function:
 
 
 def rate_of(latency: int | None, bytes_per_cycle: float | None, stalls: int | None, rate: Memory) -> Memory:
-    """Return the memory that the options say; what they leave out is that of `rate`."""
+    """Return the memory given by the options; missing ones keep the values of `rate`."""
     return Memory(rate.latency_cycles if latency is None else latency,
                   rate.bytes_per_cycle if bytes_per_cycle is None else bytes_per_cycle, stalls=stalls)
 
@@ -174,13 +174,13 @@ def resident_option(function: Function) -> Function:
 
 
 def check_resident(resident: bool, engine: str) -> None:
-    """Refuse --resident where there is no scratchpad."""
+    """Refuse --resident for the golden model, which has no scratchpad."""
     if resident and engine == "golden":
         raise OptionError("--resident needs --engine rtl or executor, not golden")
 
 
 def scheduler_options(function: Function) -> Function:
-    """Add `--jobs`, without which the value is None, and `--scheduler`."""
+    """Add `--jobs`, None by default, and `--scheduler`."""
     function = click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do "
                             "it.")(function)
     return click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: "
@@ -194,7 +194,7 @@ def seed_option(function: Function) -> Function:
 
 
 def check_drawn(inputs_file: str | None) -> None:
-    """Refuse `--seed` and `--sets` where inputs are given: they would do nothing."""
+    """Refuse `--seed` and `--sets` if inputs are given: they would have no effect."""
     context = click.get_current_context()
     for name in ("sets", "seed"):
         if inputs_file is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

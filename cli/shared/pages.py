@@ -14,18 +14,18 @@ __all__ = ["Context"]
 
 #: Below this width an option's text is under its name; next to it only a word or two would fit.
 _NARROW = 60
-#: Widest page, and narrowest: below it lines are longer than the terminal, and words whole.
+#: Maximum and minimum width of a page. On a narrower terminal lines overflow, so that words stay whole.
 _WIDEST, _NARROWEST = 100, 30
 _INDENT = 4
 
 
 def _lines(text: str, width: int) -> list[str]:
-    """Break a text at spaces; names of options have hyphens, at which a line must not end."""
+    """Wrap a text at spaces only, not at the hyphens in names of options."""
     return textwrap.wrap(text, width, break_on_hyphens=False)
 
 
 class _Formatter(click.HelpFormatter):
-    """A page as wide as the terminal; `max_width` is what click would have it at most."""
+    """A page as wide as the terminal; `max_width` is click's limit."""
 
     def __init__(self, indent_increment: int = 2, width: int | None = None, max_width: int | None = None) -> None:
         if width is None:

@@ -1,4 +1,4 @@
-"""Progress: a bar for what takes longer than two seconds, on a terminal only, and a meter of many tasks."""
+"""Progress: a bar for work of more than two seconds, on a terminal only, and a meter for many tasks."""
 
 import sys
 import threading
@@ -20,14 +20,14 @@ from rich.progress import (
 __all__ = ["Meter", "ProgressBar"]
 
 DELAY_SECONDS = 2.0
-#: Between two lines of a meter where there is no terminal.
+#: Seconds between two lines of a meter without a terminal.
 LINE_SECONDS = 10.0
 
 
 class ProgressBar:
-    """Context manager; `update` moves the bar, which pulses while no total is known.
+    """A progress bar as a context manager. `update` moves it; it pulses while the total is unknown.
 
-    It shows on stderr when the work is still going on after `DELAY_SECONDS`, never when stderr is no terminal.
+    It appears on stderr after `DELAY_SECONDS`, and only on a terminal.
     """
 
     def __init__(self, text: str):
@@ -48,7 +48,7 @@ class ProgressBar:
                 self._shown = True
 
     def update(self, done: float, total: float | None = None, text: str | None = None) -> None:
-        """Show that `done` of `total` is done; None pulses."""
+        """Show `done` of `total`; None pulses."""
         self._progress.update(self._task, completed=done, total=total)
         if text is not None:
             self._progress.update(self._task, description=text)
@@ -97,13 +97,13 @@ class ProgressBar:
         self._timer.cancel()
         with self._lock:
             self._done = True
-            # A bar that never showed must not leave an empty line.
+            # A bar that was never shown must not leave an empty line.
             if self._shown:
                 self._progress.stop()
 
 
 class Meter:
-    """Shows how many of many tasks are done, with rate and rest: a bar on a terminal, else a line now and then."""
+    """Progress of many tasks, with rate and remaining time: a bar on a terminal, else occasional lines."""
 
     def __init__(self) -> None:
         self._console = Console(stderr=True)
@@ -118,7 +118,7 @@ class Meter:
         self._task: TaskID | None = None
 
     def seen(self, done: int, total: int, what: str) -> None:
-        """Note that `done` of `total` are done.
+        """Show that `done` of `total` tasks are done.
 
         The rate is that of the tasks after the first one reported, because the start of that one is unknown.
         """

@@ -11,9 +11,9 @@ _HANDLER = "tq-hw"
 
 
 def printable(name: str) -> str:
-    """Return a file name as text: in UTF-8 if it is that, whatever the locale is, with other bytes escaped.
+    """Return a file name as text: decoded as UTF-8 in any locale, with invalid bytes escaped.
 
-    Python gives bytes that the locale does not know as surrogates, which no file can hold.
+    Python represents bytes that the locale cannot decode as surrogates, which cannot be encoded into a file.
     """
     try:
         return os.fsencode(name).decode("utf-8", "backslashreplace")
@@ -22,7 +22,7 @@ def printable(name: str) -> str:
 
 
 def clean(value: Any) -> Any:
-    """Return a JSON value whose texts are all printable."""
+    """Return a JSON value with all its strings printable."""
     if isinstance(value, str):
         return value if value.isascii() else printable(value)
     if isinstance(value, dict):
@@ -40,16 +40,16 @@ def _encode_anyway(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def set_up_streams() -> None:
-    """Let standard output and standard error take any text, also where a shell has closed them.
+    """Let standard output and standard error accept any text, even if the shell closed them.
 
-    ASCII is what Python makes of a locale that says nothing: then it is UTF-8, as files are.
+    Python uses ASCII in a locale without an encoding. Output is UTF-8 then, like files.
     """
     codecs.register_error(_HANDLER, _encode_anyway)
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # The lowest number that is free is this one; else a file would get it, and what programs print.
+            # Opens `number`, the lowest free descriptor: else a file would get it, and the output of programs.
             os.open(os.devnull, os.O_RDWR)
     sys.stdin = sys.stdin or os.fdopen(0, "r", encoding="utf-8")
     sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
