@@ -19,7 +19,7 @@ __all__ = ["explained"]
 
 @contextmanager
 def explained(path: str, shapes: InputShapes | None, profile: str | None) -> Iterator[None]:
-    """Add to a refusal of the model at `path` what would be taken of it; to that of a broken file nothing."""
+    """Append an explanation to the refusal of the model at `path`. The error of a broken file stays as it is."""
     try:
         yield
     except (ModelError, UnsupportedError) as error:
@@ -30,7 +30,7 @@ def explained(path: str, shapes: InputShapes | None, profile: str | None) -> Ite
 
 
 def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[str]:
-    """Return lines about operators that are not taken, [] where a partition would be of no use."""
+    """Return lines about the unsupported operators, [] if a partition would not help."""
     try:
         model = read_model(path, rules=False, shapes=shapes)
         if is_mixed(model):
@@ -49,7 +49,7 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
 
 
 def _lines(refused: Sequence[tuple[Operator, str]]) -> Iterator[str]:
-    """Yield a line for each kind of operator: how many, where, and why the first is not taken."""
+    """Yield a line for each kind of operator: how many, where, and the reason for the first."""
     kinds: dict[str, list[tuple[Operator, str]]] = {}
     for op, why in refused:
         kinds.setdefault(op.op, []).append((op, why))
@@ -61,7 +61,7 @@ def _lines(refused: Sequence[tuple[Operator, str]]) -> Iterator[str]:
 
 
 def _gain(model: Model, pieces: Sequence[Piece]) -> str:
-    """Return the sentence about what a partition leaves on the accelerator, "" where that multiplies nothing."""
+    """Return a sentence about the share that a partition would accelerate, "" if that includes none of the MACs."""
     counts = [(not piece.refusal, macs_of(op, model.main.tensors)) for piece in pieces for op in piece.operators]
     taken, total = sum(count for is_taken, count in counts if is_taken), sum(count for _, count in counts)
     if total and not taken:

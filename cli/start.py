@@ -7,7 +7,7 @@ from tq_hw.cli.shared.installed import not_installed
 __all__ = ["main"]
 
 _MISSING_TOOL = 3
-#: As a shell counts SIGINT.
+#: Exit code of a shell for SIGINT.
 _INTERRUPTED = 130
 
 

@@ -54,7 +54,7 @@ class Subject:
     warm: Program | None = None
 
     def input_sets(self, file: str | None, sets: int, seed: int) -> tuple[list[InputSet], bool]:
-        """Return the input sets of an `.npz` or a picture, or drawn ones, and whether outputs get an axis of sets."""
+        """Return input sets from an `.npz`, a picture, or drawn ones, and whether outputs get an axis of sets."""
         if file is None:
             return self._drawn(sets, seed), sets > 1
         if is_image(file):
@@ -75,7 +75,7 @@ class Subject:
 
 
 def _load(path: str, profile: str | None) -> Program:
-    """Read a compiled file; OptionError if it was compiled for another profile than one that was asked for."""
+    """Read a compiled file; OptionError if it was compiled for another profile than the requested one."""
     program = load(path)
     if profile not in (None, program.profile):
         raise OptionError(f"{path}: is compiled for profile {program.profile}, not for {profile}; compile it again or "
@@ -146,7 +146,7 @@ def open_for_board(path: str, config: Config, memory: Memory | None = None, prof
 
 
 def is_compiled(path: str) -> bool:
-    """Whether `path` is a file that `compile` made."""
+    """Whether `path` is a compiled file."""
     try:
         with Path(path).open("rb") as file:
             return file.read(len(_COMPILED)) == _COMPILED
@@ -155,7 +155,7 @@ def is_compiled(path: str) -> bool:
 
 
 def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[Inference]) -> str | None:
-    """Return the first difference as a message, or None when every output of every set is equal."""
+    """Return the first difference as a message, or None if every output of every set is equal."""
     assert subject.model is not None
     expected = infer_all(golden_engine(subject.model), inputs, "golden model")
     for number, (one, other) in enumerate(zip(found, expected, strict=True)):
@@ -168,7 +168,7 @@ def check_against_golden(subject: Subject, inputs: list[InputSet], found: list[I
 
 def compile_all(model: Model, config: Config, path: str, patterns: Sequence[Pattern] = (),
                 memory: Memory | None = None, observe: Observer = unobserved) -> Compiled:
-    """Compile a model that was read from `path`, which every error names; `observe` as for `compile_model`."""
+    """Compile a model read from `path`, which every error names; `observe` as for `compile_model`."""
     try:
         with ProgressBar(f"compiling {model.name}"):
             return compile_model(model, config, patterns=patterns, memory=memory, observe=observe)
@@ -177,5 +177,5 @@ def compile_all(model: Model, config: Config, path: str, patterns: Sequence[Patt
 
 
 def compile_program(model: Model, config: Config, path: str, memory: Memory | None = None) -> Program:
-    """Return the program alone."""
+    """Compile a model and return only its program."""
     return compile_all(model, config, path, memory=memory).program

@@ -42,12 +42,12 @@ class Target:
 
     @property
     def sizes(self) -> Config:
-        """The configuration; ConfigError for one that cannot be read."""
+        """The configuration; ConfigError if it cannot be read."""
         return load_config(self.config or DEFAULT_CONFIG)
 
 
 def complete_board(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return the boards whose names begin so."""
+    """Return the boards whose names begin with the given text."""
     return [CompletionItem(name) for name in board_names() if name.startswith(incomplete)]
 
 
@@ -68,7 +68,7 @@ def target_options(stalls: bool = True) -> Callable[[Function], Function]:
 
 def _target(config: str | None, board_name: str | None, latency: int | None, bytes_per_cycle: float | None,
             stalls: int | None) -> Target:
-    """Return the target; a board gives what no other option does. OptionError for one that does not exist."""
+    """Return the target. A board provides what no other option gives. OptionError for an unknown board."""
     plain = rate_of(latency, bytes_per_cycle, stalls, YARDSTICK)
     if board_name is None:
         return Target(config, plain, plain=plain)

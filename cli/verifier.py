@@ -1,4 +1,4 @@
-"""Holds an engine against stored expectations, the golden model or a public engine."""
+"""Checks an engine against stored expectations, the golden model or a public engine."""
 
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -58,11 +58,11 @@ class Verdict:
 
 
 class OracleRefusal(TqError):
-    """A public engine does not run the model."""
+    """A public engine cannot run the model."""
 
 
 class Verifier:
-    """Holds one engine against one source of truth, case by case.
+    """Checks one engine against one reference, case by case.
 
     Parameters
     ----------
@@ -72,10 +72,10 @@ class Verifier:
     profile : whose arithmetic the models have
     resident : run each input set again, with the weights that stayed in the scratchpad
     shapes : sizes of open dimensions of the models' inputs
-    patterns : of the user, tried before the library's
+    patterns : the user's, tried before the library's
 
-    Raises OptionError when engine and oracle are the same, or the profile is of another engine than the oracle,
-    MissingToolError when the oracle is not installed.
+    Raises OptionError if engine and oracle are the same, or the profile belongs to another engine than the oracle;
+    MissingToolError if the oracle is not installed.
     """
 
     def __init__(self, engine: str, oracle: str | None, config: Config, memory: Memory, sets: int, seed: int,
@@ -102,7 +102,7 @@ class Verifier:
         self._open.close()
 
     def check(self, case: Case) -> Verdict:
-        """Run one case. Only what is wrong with the model or the machine is a verdict; other errors are raised."""
+        """Run one case. Errors of the model or the machine become a verdict; other errors are raised."""
         try:
             return self._check(case)
         except (ModelError, UnsupportedError, OracleRefusal) as error:
@@ -157,7 +157,7 @@ class Verifier:
             raise OracleRefusal(f"{case.model}: {name} cannot run the model: {error}") from error
 
     def _explain(self, model: Model, inputs: InputSet, found: Sequence[Array]) -> str:
-        """Find the operator that causes a difference of the outputs `found`."""
+        """Return a text about the operator that causes the difference in the outputs `found`."""
         if self.engine == "golden":
             return ""
         if not divergences(found, golden_engine(model).infer(inputs).outputs):

@@ -42,12 +42,12 @@ class Asked:
                     self.profile, self.shapes, patterns_of(self.patterns))
 
     def verdicts(self, cases: Sequence[Case], jobs: int, scheduler: str | None) -> Iterator[Verdict]:
-        """Give the verdicts in the cases' order: one by one, or all at the end where others work."""
+        """Yield the verdicts in the cases' order: one by one in this process, all at the end with other workers."""
         if jobs == 1 and scheduler is None:
             with self.verifier() as verifier:
                 yield from map(verifier.check, cases)
             return
-        with self.verifier():  # options that do not go together are refused here, not by each worker
+        with self.verifier():  # refuses contradictory options here rather than in each worker
             pass
         values = {**vars(self), "config": vars_of(self.config), "memory": vars_of(self.memory),
                   "shapes": vars_of(self.shapes), "patterns": [Path(path).name for path in self.patterns]}
@@ -59,12 +59,12 @@ class Asked:
 
 
 def vars_of(record: Any) -> dict[str, Any]:
-    """Return the members of a frozen record, without what it has worked out."""
+    """Return the fields of a frozen record, without cached values."""
     return {name: getattr(record, name) for name in record.__dataclass_fields__ if name != "_"}
 
 
 def _packed(case: Case, patterns: Sequence[str]) -> bytes:
-    """Return a case's files and the patterns, as one that each worker unpacks."""
+    """Return an archive of a case's files and the patterns, for the workers."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w") as archive:
         for path in filter(None, (case.model, case.stored)):
@@ -89,5 +89,5 @@ def _check(blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
                          "patterns": [str(folder / "patterns" / each) for each in values["patterns"]]})
         with asked.verifier() as verifier:
             verdict = verifier.check(Case(name, folder / model, stored if stored.is_file() else None))
-    # Messages name the user's file.
+    # Messages name the user's folder.
     return {**vars(verdict), "message": verdict.message.replace(str(folder), origin)}

@@ -59,7 +59,7 @@ def arithmetic_options(function: Function) -> Function:
 
 
 def check_arithmetic_options(arithmetic: Arithmetic, engine: str, waves: Waves | None) -> None:
-    """Refuse models where nothing simulates them, and with waves."""
+    """Refuse models on engines other than the RTL, and together with waves."""
     for name, choice in arithmetic._asdict().items():
         if choice == "rtl":
             continue
@@ -70,7 +70,7 @@ def check_arithmetic_options(arithmetic: Arithmetic, engine: str, waves: Waves |
 
 
 def write_layout(program: Program, waves: Waves, cycles: int) -> None:
-    """Write what viewers need to show waves of a program, which ran for `cycles`, with text."""
+    """Write the layouts and decoded text with which viewers show the waves of a program that ran for `cycles`."""
     everything = read_signals(library(program.config, trace=waves.kind))
     signals = {module: bits for module, bits in everything.items() if not waves.scopes or any(
         f"{module}.".startswith(f"{scope}.") for scope in waves.scopes)}
