@@ -1,7 +1,7 @@
 """Renew requirements.lock from pyproject.toml: every package of the `dev` extra, for every Python that is supported.
 
-Versions that the file holds already are kept while they satisfy pyproject.toml; `--upgrade` takes the newest.
-Needs `uv` (the one common resolver that solves for several Pythons at once): `.venv/bin/pip install uv`.
+Versions in the file are kept while they satisfy pyproject.toml; `--upgrade` takes the newest.
+Needs `uv`, because it resolves for several Pythons at once: `.venv/bin/pip install uv`.
 """
 
 import argparse
@@ -15,7 +15,7 @@ LOCK = "requirements.lock"
 
 
 def main() -> int:
-    """Write the file; return uv's exit code, or 3 when uv is missing."""
+    """Write the file; return uv's exit code, or 3 if uv is missing."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--upgrade", action="store_true", help="take the newest version of everything")
     parser.add_argument("--uv", default=shutil.which("uv", path=f"{ROOT / '.venv/bin'}:{Path(sys.executable).parent}")

@@ -1,11 +1,11 @@
 """Hold the Verilog and the compiled samples of this tree against a record of them: nothing may change across a move.
 
-    scripts/same_bytes.py                    hold `tiny` and `n8` against tests/same_bytes.json
-    scripts/same_bytes.py --all              hold every preset against it
-    scripts/same_bytes.py --all --record     renew it, after a change that is meant to change them
+    scripts/same_bytes.py                    compare `tiny` and `n8` with tests/same_bytes.json
+    scripts/same_bytes.py --all              compare every preset
+    scripts/same_bytes.py --all --record     renew the record, after an intended change
 
-The record has a SHA-256 for the Verilog of each preset, and for the compiled files of each kind of sample, all seeds
-of a kind together. A difference is named by preset and kind. Exit codes: 0 the same, 1 something differs.
+The record has a SHA-256 for the Verilog of each preset, and one for the compiled files of each kind of sample, all
+seeds together. A difference is reported by preset and kind. Exit codes: 0 the same, 1 something differs.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from tq_hw.model.samples.typical import TYPICAL, typical
 __all__ = ["RECORD", "differences", "digests"]
 
 RECORD = Path(__file__).resolve().parents[1] / "tests" / "same_bytes.json"
-#: What the tests hold: the rest takes minutes.
+#: The presets that the tests compare. The others take minutes.
 QUICK = ("tiny", "n8")
 _SEEDS = range(1)
 _GRAPHS = range(8)
@@ -57,7 +57,7 @@ def _compiled(config: Config, make: Callable[[int], Model], seeds: Iterable[int]
 def _file(model: Model, config: Config) -> bytes:
     try:
         return to_bytes(compile_model(model, config).program)
-    except UnsupportedError as error:  # the refusal is as much a result as a file
+    except UnsupportedError as error:  # a refusal is a result, too
         return str(error).encode()
 
 
@@ -69,7 +69,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 
 def differences(record: dict[str, dict[str, str]], config: Config) -> list[str]:
-    """What differs from the record, as "preset: kind"; kinds that one of the two lacks are named, too."""
+    """Differences from the record, as "preset: kind", including kinds that only one of the two has."""
     want, got = record.get(config.name, {}), digests(config)
     return [f"{config.name}: {kind}" for kind in sorted(want.keys() | got.keys()) if want.get(kind) != got.get(kind)]
 
