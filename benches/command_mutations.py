@@ -1,4 +1,4 @@
-"""Mutations of the command stream of a compiled file: by its fields, or by words without a look at what they are."""
+"""Mutations of the command stream of a compiled file: of its fields, or of any words."""
 
 import struct
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ __all__ = ["mutate_commands", "mutate_words"]
 
 
 def _commands(parts: Parts) -> list[tuple[int, int, int, list[int]]]:
-    """Return the commands as (unit, run, first, values); without what does not keep to the layout."""
+    """Return the commands as (unit, run, first, values), up to the first one that cannot be decoded."""
     found: list[tuple[int, int, int, list[int]]] = []
     try:
         config = Config.from_mapping({k: v for k, v in parts.described["config"].items() if k != "name"}, "fuzz")
@@ -47,7 +47,7 @@ def _fields_of(unit: int, register: int) -> Sequence[Field]:
 
 
 def _mutate_field(rng: Rng, commands: list[tuple[int, int, int, list[int]]]) -> None:
-    """Change a field of a command, or write a register in front of one that lets it be."""
+    """Change a field of a command, or insert a write to a register."""
     at = int(rng.integers(len(commands)))
     unit, _, first, values = commands[at]
     if unit not in UNITS:
@@ -66,7 +66,7 @@ def _mutate_field(rng: Rng, commands: list[tuple[int, int, int, list[int]]]) -> 
 
 
 def mutate_commands(rng: Rng, parts: Parts) -> None:
-    """Change fields, headers or the order of some commands, and write the stream again."""
+    """Change fields, headers or the order of some commands, and encode the stream again."""
     commands = _commands(parts)
     if not commands:
         return
@@ -97,7 +97,7 @@ def mutate_commands(rng: Rng, parts: Parts) -> None:
 
 
 def mutate_words(rng: Rng, parts: Parts) -> None:
-    """Change words of the commands without a look at what they are."""
+    """Change words of the stream without decoding it."""
     for _ in range(int(rng.integers(1, 4))):
         at = parts.command_offset + 4 * int(rng.integers(max(parts.command_bytes // 4, 1)))
         if at + 4 <= len(parts.image):

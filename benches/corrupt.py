@@ -1,7 +1,8 @@
 """Command streams with words changed, on the RTL and in the executor: `python benches/corrupt.py --help`.
 
-Compiled samples of all kinds and random streams; of each, words of its commands are changed, one or two at a time, and
-both must end alike: the same status of the same unit and RUN, or the same memory. Exit code 1 if any differs.
+The streams are compiled samples of all kinds and random streams. One or two words of a stream's commands are changed at
+a time. RTL and executor must end in the same status of the same unit and RUN, or with the same memory. Exit code 1 if
+any differs.
 """
 
 import argparse
@@ -30,7 +31,7 @@ _RANDOM = 12
 
 @cache
 def program_of(config_name: str, number: int) -> Program | None:
-    """Return one of the programs whose commands are changed: None where the configuration has none of this number."""
+    """Return a program to change, by number; None if it is not supported by the configuration, or too long."""
     config = load_config(config_name)
     if number >= _SAMPLES * len(KINDS):
         return random_program(config, number)

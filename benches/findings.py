@@ -1,4 +1,4 @@
-"""The loop of a fuzzer: inputs by number, time and memory of each limited, and a file of every new kind of finding."""
+"""The loop of a fuzzer: numbered inputs, each with limits of time and memory, and a file for each kind of finding."""
 
 import gc
 import resource
@@ -17,12 +17,12 @@ __all__ = ["Rng", "hunt", "limited_memory", "place_of", "unclean", "watched"]
 
 Rng = np.random.Generator
 
-#: Longest text of a finding, inputs between two lines of progress.
+#: Limit of a finding's text, and the number of inputs between two lines of progress.
 _TEXT, _EVERY = 300, 5000
 
 
 class _TooSlowError(BaseException):
-    """Nothing between here and the interpreter catches it."""
+    """The time limit is exceeded. Not an AssertionError, so that the code under test does not catch it."""
 
 
 def _raise_too_slow(number: int, frame: FrameType | None) -> None:
@@ -31,7 +31,7 @@ def _raise_too_slow(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def watched(seconds: float) -> Iterator[None]:
-    """Raise AssertionError when what is inside takes more CPU time than `seconds`."""
+    """Raise AssertionError if the body takes more than `seconds` of CPU time."""
     signal.signal(signal.SIGVTALRM, _raise_too_slow)
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
     try:
@@ -44,7 +44,7 @@ def watched(seconds: float) -> Iterator[None]:
 
 @contextmanager
 def limited_memory(extra_bytes: int) -> Iterator[None]:
-    """Give the process so much memory above what it uses now; it has its own limit again afterwards."""
+    """Limit the process's memory to its present use plus `extra_bytes`; restore its limit afterwards."""
     limits = resource.getrlimit(resource.RLIMIT_AS)
     used = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (used + extra_bytes, resource.RLIM_INFINITY))
@@ -56,7 +56,7 @@ def limited_memory(extra_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def unclean() -> Iterator[None]:
-    """Make an AssertionError, a finding, of every exception that is none."""
+    """Turn every exception that is not an AssertionError into one, so that it is a finding."""
     try:
         yield
     except MemoryError:
@@ -68,17 +68,17 @@ def unclean() -> Iterator[None]:
 
 
 def place_of(error: BaseException) -> str:
-    """Say what was raised where."""
+    """Return which exception was raised, and where."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     return f"{type(error).__name__} in {Path(place.filename).name}:{place.name}: {error}"
 
 
 def hunt(first: int, count: int, make: Callable[[Rng], bytes], check: Callable[[bytes, Rng], str], keep: Path,
          suffix: str) -> int:
-    """Check `count` inputs, the first of them number `first`, and print what came out; return how many are findings.
+    """Check `count` inputs from number `first` on, and print a summary; return the number of findings.
 
-    `make` makes an input of random numbers that its number seeds, `check` says how it ended or raises AssertionError;
-    the first input of each text is kept as a file in `keep`.
+    `make` makes an input from a generator seeded with its number. `check` returns how it ended, or raises
+    AssertionError for a finding. The first input of each finding's text is written to a file in `keep`.
     """
     verdicts: Counter[str] = Counter()
     findings: Counter[str] = Counter()

@@ -1,7 +1,7 @@
 """Run random graphs on the executor or the RTL, every integer held against the golden model, or golden against TFLite.
 
-Each graph is seeded by its number, so that one can be run again. A graph whose outputs differ is made smaller and kept,
-with its inputs, its number and what was seen.
+A graph is drawn from its number, so that it can be repeated. A graph whose outputs differ is shrunk and kept, with its
+inputs, its number and the message.
 """
 
 import argparse
@@ -32,17 +32,17 @@ from tq_hw.sim.oracles import Oracle
 
 __all__ = ["Finding", "Job", "Tally", "check_graph", "main", "run_chunk"]
 
-#: What is drawn for `--config mix`: the presets, and random configurations as often as all of them.
+#: Choices of `--config mix`: the presets and random configurations, in equal shares.
 _MIX = ("n16", "n8", "n9x8", "tiny", "tiny", "random", "random", "random", "random", "random")
 
 
-#: Group of 16x8 models: of graphs of all groups each eighth is one.
+#: The group of 16x8 models, and its share without `--group`: one graph in eight.
 _SIXTEEN, _EACH = "sixteen", 8
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is done with each graph."""
+    """What to do with each graph."""
 
     config: str = "mix"
     engine: str = "executor"
@@ -57,14 +57,14 @@ class Job:
         return random_graph(seed, self.group)
 
     def config_of(self, seed: int) -> Config:
-        """Configuration that graph `seed` is compiled for."""
+        """The configuration that graph `seed` is compiled for."""
         name = _MIX[seed % len(_MIX)] if self.config == "mix" else self.config
         return random_config(seed) if name == "random" else load_config(name)
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A graph that went wrong: its number, the configuration, what was seen."""
+    """A graph that failed: its number, its configuration, and the message."""
 
     seed: int
     config: str
@@ -73,24 +73,24 @@ class Finding:
 
 @dataclass
 class Tally:
-    """What came of a run of graphs."""
+    """Counts and findings of a run of graphs."""
 
     graphs: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
 
     def add(self, other: "Tally") -> None:
-        """Take the counts of another one."""
+        """Add the counts of another tally."""
         self.graphs += other.graphs
         self.refused += other.refused
         self.findings += other.findings
 
 
 def check_graph(model: Model, seed: int, job: Job, oracle: Oracle | None = None) -> None:
-    """Check one graph, by the engine of its job or, if there is one, the oracle; Difference or Refused.
+    """Check one graph on the engine of its job, or against `oracle` if there is one. Raises Difference or Refused.
 
-    Any other exception is a Difference, too: neither compiler nor executor has a reason for one. One graph in eight is
-    compiled with the trials of schedules, and runs three times.
+    Any other exception becomes a Difference: neither compiler nor executor should raise it. One graph in eight is
+    compiled with trials of schedules, and runs three times.
     """
     try:
         if oracle is not None:
@@ -106,13 +106,13 @@ def check_graph(model: Model, seed: int, job: Job, oracle: Oracle | None = None)
 
 
 def kind_of(message: str) -> str:
-    """Return what a message says without numbers and names, to tell kinds apart."""
+    """Return a message without numbers and names, to group messages by kind."""
     message = re.sub(r"'[^']*'", "'..'", message.split(": ", 1)[-1] if message.startswith("graph_") else message)
     return re.sub(r"-?\d+(\.\d+)?(e-?\d+)?", "#", message)[:160]
 
 
 def run_chunk(task: tuple[int, int, Job]) -> Tally:
-    """Run the graphs of a task: number of the first, how many, what is done with them."""
+    """Run the graphs of a task: number of the first, count, job."""
     first, count, job = task
     tally = Tally()
     with ExitStack() as stack:
@@ -131,7 +131,7 @@ def run_chunk(task: tuple[int, int, Job]) -> Tally:
 
 
 def _keep(model: Model, seed: int, job: Job, oracle: Oracle | None, found: Difference) -> None:
-    """Write what was found, then what is left of it."""
+    """Write the graph and the message, then the smallest graph that still fails."""
     kind = _family(str(found))
 
     def fails(smaller: Model) -> bool:
@@ -157,7 +157,7 @@ def _keep(model: Model, seed: int, job: Job, oracle: Oracle | None, found: Diffe
 
 
 def _family(message: str) -> str:
-    """What has to stay the same while a model is made smaller: a wrong result, a race, an exception of a kind."""
+    """The kind of failure that must persist while a model is shrunk: wrong outputs, a race, an exception."""
     if " differs in " in message:
         return "differs"
     return "race" if message.startswith("race") else message.split(":")[0][:40]
@@ -178,7 +178,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the graphs; exit code 1 if there is a finding, 2 for a configuration that does not exist."""
+    """Run the graphs; exit code 1 if there is a finding, 2 for an unknown configuration."""
     options = _parser().parse_args(arguments)
     job = Job(options.config, options.engine, options.group, options.oracle, options.keep)
     try:

@@ -1,8 +1,9 @@
 """Feed broken models to the reader, the rules and the compiler: each must end in a program or in one clear message.
 
-Two kinds of mutation, seeded: bytes at places that the reader looks at (offsets, vtables, lengths, scalars), and
-records of the graph (shapes, types, quantization, options, operators) written as a new file. Whatever is not a
-`TqError`, takes longer or more memory than allowed, or has an unclear message is a finding; its file is kept.
+There are two kinds of seeded mutation. One changes bytes at the offsets that the reader reads (offsets, vtables,
+lengths, scalars). The other changes records of the graph (shapes, types, quantization, options, operators), which are
+written as a new file. An exception other than `TqError`, too much time or memory, or an unclear message is a finding;
+its file is kept.
 """
 
 import argparse
@@ -24,14 +25,14 @@ from tq_hw.model.tflite.writer import write_model
 __all__ = ["check_one", "main"]
 
 _MESSAGE_LIMIT = 2000
-#: What a command may take the compiler.
+#: Compile time allowed per command, in seconds.
 _COMMAND_SECONDS = 0.002
 
 
 def check_one(data: bytes, config: Config, seconds: float = 2.0) -> str:
-    """Return "compiled" or the class of a clean refusal; raise AssertionError about anything else.
+    """Return "compiled" or the class of a clean refusal; raise AssertionError in all other cases.
 
-    A model may take `seconds`, and more for each of its commands.
+    `seconds` is the time limit of a model. Each of its commands adds to it.
     """
     began = time.process_time()
     with watched(seconds + MOST_COMMANDS * _COMMAND_SECONDS), unclean():

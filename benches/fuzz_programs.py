@@ -1,9 +1,9 @@
 """Feed broken compiled files to the commands that read one: each must end in results or in one clear message.
 
-A file is mutated by its parts (program_mutations.py), sealed again, and given to `tq-hw sim` on the executor or, for
-configuration `tiny`, on the RTL, to `run` with a board in this process, to `report`, `verify` or `build`. A finding is
-a traceback, an internal error, an exit code other than 0, 2 and 5, a message of several lines, or too much time or
-memory; its file is kept.
+The parts of a file are mutated (program_mutations.py) and it is sealed again. Then it goes to `tq-hw sim` on the
+executor or, for configuration `tiny`, on the RTL, to `run` with a board in this process, to `report`, `verify` or
+`build`. A finding is a traceback, an internal error, an exit code other than 0, 2 and 5, a message of several lines, or
+too much time or memory. Its file is kept.
 """
 
 import argparse
@@ -42,7 +42,7 @@ OFFSETS, AcceleratorBoard, BadLine = _line.OFFSETS, _line.AcceleratorBoard, _lin
 
 __all__ = ["check_one", "main", "seeds"]
 
-#: What a file may be given to: how often, and the arguments; FILE, IN, OUT stand for names.
+#: Commands that read a file, each with its share of the runs. FILE, IN and OUT are replaced by paths.
 _COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
     (0.55, ("sim", "FILE", "--engine", "executor", "--inputs", "IN")),
     (0.15, ("sim", "FILE", "--engine", "executor", "--inputs", "IN", "--outputs", "OUT", "--json", "-")),
@@ -55,14 +55,14 @@ _COMMANDS: tuple[tuple[float, tuple[str, ...]], ...] = (
 )
 _CLEAN = (0, 2, 5)
 _MESSAGE_LIMIT = 2000
-#: A file whose layers say more cycles than this is a long one by its own words, and is only read.
+#: A file whose layers claim more cycles than this would run too long, and is only read.
 _LONG_CYCLES = 1 << 18
 
 
 def _port_of_board(program: Program | None) -> Any:
-    """Return the port of a board in this process, which runs what lies in its memory.
+    """Return the port of a board in this process, which executes the program in its memory.
 
-    An error of the machine is a status there, and commands that wait for each other never end.
+    An error of the machine becomes a status. Commands that wait for each other leave the status at busy.
     """
     assert program is not None, "a file that cannot be read came as far as the board"
     board = AcceleratorBoard(program)
@@ -85,7 +85,7 @@ def _port_of_board(program: Program | None) -> Any:
 
 
 def seeds() -> list[bytes]:
-    """Return compiled files to begin with: layers of every kind for `tiny`, some for larger configurations."""
+    """Return the compiled files to mutate: layers of every kind for `tiny`, some for larger configurations."""
     found = [to_bytes(compile_model(sample(kind, seed), load_config("tiny")).program)
              for kind in KINDS for seed in range(2)]
     return found + [to_bytes(compile_model(sample(kind, 2), load_config(config)).program)
@@ -94,7 +94,7 @@ def seeds() -> list[bytes]:
 
 @cache
 def _simulator() -> Path:
-    """Build the RTL of `tiny`, or find it; once, since looking takes seconds."""
+    """Build or find the RTL of `tiny`. Cached, because finding it takes seconds."""
     return library(load_config("tiny"))
 
 
@@ -103,7 +103,7 @@ def _drawn(port: Port) -> np.ndarray:
 
 
 def _arguments(rng: Rng, program: Program | None, names: dict[str, str]) -> list[str]:
-    """Return a command line; the RTL of one configuration alone is at hand."""
+    """Return a command line. Only the RTL of `tiny` is built."""
     shares = np.array([share for share, _ in _COMMANDS])
     arguments = _COMMANDS[int(rng.choice(len(_COMMANDS), p=shares / shares.sum()))][1]
     if "--trace" in arguments and program is not None and program.fingerprint != load_config("tiny").fingerprint:
@@ -112,7 +112,7 @@ def _arguments(rng: Rng, program: Program | None, names: dict[str, str]) -> list
 
 
 def check_one(data: bytes, rng: Rng, folder: Path, seconds: float = 3.0) -> str:
-    """Return how a clean run ended, as "command exit code"; raise AssertionError about anything else."""
+    """Return how a clean run ended, as "command exit code"; raise AssertionError in all other cases."""
     names = {"FILE": str(folder / "fuzz.tqm"), "IN": str(folder / "in.npz"), "OUT": str(folder / "out")}
     Path(names["FILE"]).write_bytes(data)
     with watched(seconds), unclean():
@@ -152,7 +152,7 @@ def _run(data: bytes, rng: Rng, names: dict[str, str]) -> str:
 
 
 def _noting(seen: list[BaseException]) -> Callable[[BaseException], tuple[int, str]]:
-    """Return main's way to describe an error, which notes it too."""
+    """Return a replacement of main's `describe` that also appends the error to `seen`."""
     original = cli_main.describe
 
     def describe(error: BaseException) -> tuple[int, str]:

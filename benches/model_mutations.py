@@ -1,4 +1,4 @@
-"""Broken models: scalars that the reader looks at, or records of the graph, changed at random."""
+"""Broken models: random changes to scalars that the reader reads, or to records of the graph."""
 
 import struct
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["Sites", "mutate_bytes", "mutate_graph", "sites_of"]
 
-#: (offset, format) of scalars that the reader reads.
+#: (offset, struct format) of the scalars that the reader reads.
 Sites = list[tuple[int, str]]
 
 _FORMATS = {"bool": "B", "int8": "b", "uint8": "B", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
@@ -32,14 +32,14 @@ _SIZES = (0, 1, 1, 2, 3, 5, 16, 17, 255, 256, 257, 1000, 4097, 65536, 100000)
 
 
 def sites_of(data: bytes) -> Sites:
-    """Return every scalar that reading a good model touches."""
+    """Return every scalar that is read while a valid model is parsed."""
     found: dict[int, str] = {}
     read = flatbuffer.FlatBuffer.scalar
 
     def scalar(file: flatbuffer.FlatBuffer, kind: str, offset: int, place: str) -> int | float:
         found[offset] = _FORMATS[kind]
         if kind == "uint16":
-            # A vtable: its size is read here, its entries without a check of their own.
+            # A vtable. Only its size is read here; its entries are read without this method.
             size = struct.unpack_from("<H", data, offset)[0]
             found.update(dict.fromkeys(range(offset, min(offset + size, len(data) - 1), 2), "H"))
         return read(file, kind, offset, place)
@@ -59,7 +59,7 @@ def _scalar(rng: Rng, form: str, old: Any) -> bytes:
 
 
 def mutate_bytes(rng: Rng, data: bytes, sites: Sites) -> bytes:
-    """Change one to four scalars that the reader looks at; now and then bytes anywhere, or the length."""
+    """Change one to four scalars that the reader reads; occasionally any bytes, or the length."""
     out = bytearray(data)
     for _ in range(int(rng.integers(1, 5))):
         offset, form = sites[int(rng.integers(len(sites)))]
@@ -163,7 +163,7 @@ def _operator(rng: Rng, operator: Operator, tensors: int) -> Operator:
 
 
 def _settled(subgraph: Subgraph) -> Subgraph:
-    """Give the outputs of operators the shapes that their inputs make, as far as there are any."""
+    """Set the output shapes of operators to those that follow from their inputs, as far as there are any."""
     tensors = list(subgraph.tensors)
     for operator in subgraph.operators:
         try:
@@ -176,9 +176,9 @@ def _settled(subgraph: Subgraph) -> Subgraph:
 
 
 def mutate_graph(rng: Rng, model: Model) -> bytes:
-    """Change one to three records of a model, half of the time with fitting shapes after them.
+    """Change one to three records of a model. In half of the cases later shapes are adapted.
 
-    b"" if the writer has no form for the result.
+    Returns b"" if the writer cannot represent the result.
     """
     subgraph = model.main
     for _ in range(int(rng.integers(1, 4))):

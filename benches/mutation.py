@@ -28,15 +28,15 @@ __all__ = ["Verdict", "mutated", "run_mutant", "tree"]
 
 _ROOT = Path(__file__).resolve().parents[1]
 _PACKAGE = "tq_hw"
-#: The folder whose files are those of the package itself.
+#: The folder whose files are the package's own modules.
 _PACKAGE_FILES = "api"
-#: pytest's exit codes that mean that the tests ran.
+#: Exit codes of pytest after it ran the tests.
 _PASSED, _FAILED = 0, 1
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a mutant: the test that failed and why, or None for a survivor."""
+    """The result for a mutant: the test that failed and the reason, or None for a survivor."""
 
     mutant: Mutant
     test: str | None
@@ -45,7 +45,7 @@ class Verdict:
 
 
 def mutated(mutant: Mutant) -> str:
-    """Return the changed source; MismatchError unless the old text stands there exactly once. It must compile."""
+    """Return the changed source, which must compile; MismatchError unless the old text occurs exactly once."""
     source = (_ROOT / "hdl" / mutant.file).read_text(encoding="utf-8")
     count = source.count(mutant.old)
     if count != 1:
@@ -74,7 +74,7 @@ def tree(mutant: Mutant | None) -> Iterator[Path]:
 
 
 def run_tests(path: Path, tests: Sequence[str]) -> tuple[bool, str, str]:
-    """Run pytest nodes on a tree; return whether all passed, and the failed test with the reason."""
+    """Run pytest nodes on a tree; return whether all passed, and the first failed test with the reason."""
     environment = {**os.environ, "PYTHONPATH": str(path), "PYTHONDONTWRITEBYTECODE": "1"}
     where = subprocess.run([sys.executable, "-c", f"import {_PACKAGE}.hdl; print({_PACKAGE}.hdl.__file__)"], cwd=_ROOT,
                            env=environment, text=True, capture_output=True, check=True).stdout.strip()
@@ -99,7 +99,7 @@ def run_mutant(mutant: Mutant) -> Verdict:
 
 
 def chosen(names: Sequence[str]) -> list[Mutant]:
-    """Return the mutants whose names contain one of `names`; all for none."""
+    """Return the mutants whose names contain one of `names`; all if there are no names."""
     found = [mutant for mutant in MUTANTS if not names or any(name in mutant.name for name in names)]
     if not found:
         raise OptionError(f"no mutant's name contains {' or '.join(map(repr, names))}")
@@ -107,7 +107,7 @@ def chosen(names: Sequence[str]) -> list[Mutant]:
 
 
 def check(mutants: Sequence[Mutant], console: Console) -> bool:
-    """Print the table; return whether every mutant is caught."""
+    """Run mutants and print the table; return whether every mutant is caught."""
     for mutant in mutants:
         mutated(mutant)
     with tree(None) as path:
@@ -131,7 +131,7 @@ def check(mutants: Sequence[Mutant], console: Console) -> bool:
 
 
 def main() -> int:
-    """Run the command; return its exit code: 0 all caught, 1 a mutant survives or has no place, 2 bad input."""
+    """Run the command; return its exit code: 0 all caught, 1 a mutant survives or its text is missing, 2 bad input."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help="parts of mutants' names (default: all)")
     try:

@@ -1,7 +1,7 @@
-"""Mutations of compiled files: a file is taken apart, a few of its parts are changed, and it is sealed again.
+"""Mutations of compiled files: a file is taken apart, some of its parts are changed, and it is sealed again.
 
-Whatever is changed, size and checksum are mostly put right, and so is the fingerprint of a changed configuration:
-otherwise nothing after the first look at the file would ever be reached.
+Size and checksum are corrected in most cases, and so is the fingerprint of a changed configuration. Otherwise the first
+checks would refuse every file, and nothing after them would be tested.
 """
 
 import json
@@ -53,7 +53,7 @@ def _mutate_port(rng: Rng, parts: Parts) -> None:
     old = int.from_bytes(record[at:at + size], "little")
     record[at:at + size] = (new_number(rng, old) & (1 << 8 * size) - 1).to_bytes(size, "little")
     if rng.random() < 0.5:
-        # A size that goes with the shape, so that what is after it is looked at.
+        # Use the size that matches the shape, so that the checks after it are reached.
         shape = struct.unpack_from("<8I", record, 32)[:record[10]]
         width = (1, 1, 2, 4, 8, 4, 1)[record[8] % 7]
         struct.pack_into("<I", record, 28, width * int(np.prod(shape, dtype=object)) & 0xFFFFFFFF)
@@ -73,7 +73,7 @@ def _mutate_ports(rng: Rng, parts: Parts) -> None:
 
 
 def _places(values: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield (container, key) of everything in a JSON value."""
+    """Yield (container, key) of every item in a JSON value."""
     keys: Any = list(values) if isinstance(values, dict) else range(len(values)) if isinstance(values, list) else ()
     for key in keys:
         yield values, key
@@ -105,7 +105,7 @@ def _mutate_text(rng: Rng, parts: Parts) -> None:
         depth = int(pick(rng, (10, 500, 990, 3000, 100_000)))
         text = bytearray(pick(rng, (b"[" * depth, b"[" * depth + b"]" * depth, b'{"a":' * depth)))
     elif choice < 0.2:
-        # Deep lists in a place that may hold anything.
+        # Deeply nested lists in a field that accepts any value.
         depth = int(pick(rng, (10, 200, 400, 900)))
         text = bytearray(text.replace(b'"meta": {', b'"meta": {"deep": ' + b"[" * depth + b"]" * depth + b", ", 1))
     elif choice < 0.4:
@@ -118,7 +118,7 @@ def _mutate_text(rng: Rng, parts: Parts) -> None:
 
 
 def _mutate_config(rng: Rng, parts: Parts) -> None:
-    """Another configuration, with its own fingerprint."""
+    """Change the configuration, with its fingerprint."""
     values = parts.described.get("config")
     if not isinstance(values, dict) or "name" not in values:
         return
@@ -133,7 +133,7 @@ def _mutate_config(rng: Rng, parts: Parts) -> None:
 
 
 def _mutate_estimates(rng: Rng, parts: Parts) -> None:
-    """Let the layers say other cycles, which is what long operations are held against."""
+    """Change the estimated cycles of layers, from which time limits of long operations are derived."""
     layers = parts.described.get("layers")
     for layer in layers if isinstance(layers, list) else ():
         if isinstance(layer, dict) and rng.random() < 0.5:
@@ -159,7 +159,7 @@ def _mutate_size(rng: Rng, parts: Parts) -> None:
         parts.command_bytes = max(0, parts.command_bytes + 4 * int(rng.integers(-8, 9)))
 
 
-#: How often each kind of mutation is made.
+#: The frequency of each kind of mutation.
 _KINDS: Sequence[tuple[float, Callable[[Rng, Parts], None]]] = (
     (0.06, _mutate_header), (0.08, _mutate_port), (0.04, _mutate_ports), (0.12, _mutate_json), (0.04, _mutate_text),
     (0.03, _mutate_config), (0.08, _mutate_estimates), (0.05, _mutate_bytes), (0.05, _mutate_size),
@@ -167,7 +167,7 @@ _KINDS: Sequence[tuple[float, Callable[[Rng, Parts], None]]] = (
 
 
 def mutate(rng: Rng, data: bytes) -> bytes:
-    """Change one to three parts of a compiled file; now and then bytes anywhere, the length, or the checksum."""
+    """Change one to three parts of a compiled file; occasionally any bytes, the length, or the checksum."""
     parts = take_apart(data)
     shares = np.array([share for share, _ in _KINDS])
     for which in rng.choice(len(_KINDS), int(rng.integers(1, 4)), p=shares / shares.sum()):

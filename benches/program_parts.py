@@ -21,7 +21,7 @@ _WORDS = (0, 1, 2, 3, 4, 7, 8, 15, 16, 64, 80, 255, 256, 4096, 65535, 65536, 1 <
 
 @dataclass
 class Parts:
-    """A file taken apart. `head` has what is to stand in the header instead of what would be right."""
+    """The parts of a file. `head` overrides values of the header."""
 
     ports: list[bytearray]
     inputs: int
@@ -52,7 +52,7 @@ def take_apart(data: bytes) -> Parts:
 
 
 def put_together(parts: Parts) -> bytearray:
-    """Return the file of the parts, with a checksum of 0."""
+    """Return the file made of the parts, with a checksum of 0."""
     text = parts.text if parts.text is not None else json.dumps(parts.described).encode()
     body = bytearray(HEADER_BYTES)
     places = []
@@ -72,12 +72,12 @@ def put_together(parts: Parts) -> bytearray:
 
 
 def pick(rng: Rng, values: Sequence[Any]) -> Any:
-    """Return one of the values."""
+    """Return a random element."""
     return values[int(rng.integers(len(values)))]
 
 
 def new_number(rng: Rng, old: int) -> int:
-    """Return a number instead of `old`: a notable one, one near it, a multiple, or any."""
+    """Return a number to replace `old`: a boundary value, one near it, a multiple, or any."""
     choice = rng.random()
     if choice < 0.5:
         return int(pick(rng, _WORDS))

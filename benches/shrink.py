@@ -1,7 +1,7 @@
-"""Make a model that shows a failure smaller, as long as it shows it.
+"""Shrink a model that fails, as long as the failure remains.
 
-`shrink(model, fails)` drops outputs, puts an operator's input or a new input of the model in the place of its output,
-drops parts of joins, and shortens axes; what follows from a change (shapes, weights) is made to fit.
+`shrink(model, fails)` drops outputs, replaces an operator's output by one of its inputs or a new input of the model,
+drops parts of joins, and shortens axes. Dependent shapes and weights are adapted.
 """
 
 import math
@@ -20,12 +20,12 @@ from tq_hw.model.tflite.writer import write_model
 
 __all__ = ["shrink", "size_of"]
 
-#: Operators whose inputs but the first may go.
+#: Operators with several inputs, any of which may be dropped.
 _JOINS = ("CONCATENATION", "PACK")
 
 
 def size_of(model: Model) -> tuple[int, int, int]:
-    """Return what shrinks: operators, outputs and inputs, elements of all tensors."""
+    """Return what shrinking minimizes: operators, then outputs and inputs, then elements of all tensors."""
     main = model.main
     return (len(main.operators), len(main.outputs) + len(main.inputs),
             sum(math.prod(tensor.shape) for tensor in main.tensors))
@@ -34,7 +34,7 @@ def size_of(model: Model) -> tuple[int, int, int]:
 def shrink(model: Model, fails: Callable[[Model], bool], most_trials: int = 3000) -> Model:
     """Return the smallest model found for which `fails` is still true.
 
-    `fails` sees valid models only; it should be true for the same kind of failure alone.
+    `fails` gets valid models only. It should be true only for the original kind of failure.
     """
     best, trials, changed = model, 0, True
     while changed:
@@ -51,7 +51,7 @@ def shrink(model: Model, fails: Callable[[Model], bool], most_trials: int = 3000
 
 
 def _valid(model: Model) -> Model | None:
-    """Return the model as a reader gives it, without what no output needs; None if it is none."""
+    """Return the model after writing and parsing, without operators that no output needs; None if it is not valid."""
     try:
         main = pruned(_settled(model.main))
         return parse_model(write_model(replace(model, subgraphs=(main, *model.subgraphs[1:]))), model.name)
@@ -60,7 +60,7 @@ def _valid(model: Model) -> Model | None:
 
 
 def _settled(subgraph: Subgraph) -> Subgraph:
-    """Give the outputs of operators the shapes that their inputs make."""
+    """Set the output shapes of operators to those that follow from their inputs."""
     tensors = list(subgraph.tensors)
     for operator in subgraph.operators:
         shapes = output_shapes(Node(operator, tensors, "shrink"))
@@ -70,12 +70,12 @@ def _settled(subgraph: Subgraph) -> Subgraph:
 
 
 def _candidates(model: Model) -> Iterator[Model]:
-    """Yield changed models, the most promising first; they may be invalid."""
+    """Yield changed models, the most promising first. They may be invalid."""
     main = model.main
     for changed in (*_fewer_outputs(main), *_cut(main), *_bypassed(main), *_fewer_parts(main), *_shorter(main)):
         yield replace(model, subgraphs=(changed, *model.subgraphs[1:]))
     if len(model.subgraphs) > 1:
-        # Variables go together with their operators.
+        # Variables are removed together with their operators.
         states = ("VAR_HANDLE", "ASSIGN_VARIABLE", "CALL_ONCE", "READ_VARIABLE")
         kept = tuple(op for op in main.operators if op.op not in states)
         given = [y for op in main.operators if op.op == "READ_VARIABLE" for y in op.outputs]
@@ -91,7 +91,7 @@ def _fewer_outputs(main: Subgraph) -> Iterator[Subgraph]:
 
 
 def _cut(main: Subgraph) -> Iterator[Subgraph]:
-    """What an operator makes becomes an input, or its inputs become outputs."""
+    """Turn an operator's outputs into inputs of the model, or its inputs into outputs of the model."""
     for op in main.operators:
         made = [y for y in op.outputs if main.tensors[y].dtype in ("int8", "int32", "int16", "bool")]
         if made:
@@ -107,7 +107,7 @@ def _cut(main: Subgraph) -> Iterator[Subgraph]:
 
 
 def _bypassed(main: Subgraph) -> Iterator[Subgraph]:
-    """Readers of an operator's output read its input, if that is alike; and a tensor of the same kind."""
+    """Replace an operator's output by one of its computed inputs of the same type."""
     for op in main.operators:
         for y in op.outputs:
             for x in op.inputs:
@@ -116,7 +116,7 @@ def _bypassed(main: Subgraph) -> Iterator[Subgraph]:
 
 
 def _with(main: Subgraph, old: int, new: int) -> Subgraph:
-    """Read `new` wherever `old` is read."""
+    """Replace tensor `old` by `new` everywhere."""
     tensors = list(main.tensors)
     tensors[new] = replace(tensors[new], quantization=tensors[old].quantization)
     operators = tuple(replace(op, inputs=tuple(new if x == old else x for x in op.inputs)) for op in main.operators)
@@ -139,7 +139,7 @@ def _replaced(main: Subgraph, new: Operator) -> Subgraph:
 
 
 def _shorter(main: Subgraph) -> Iterator[Subgraph]:
-    """Shorten an axis of an input, or all axes of one length, here and in constants that have to follow."""
+    """Shorten an axis of one tensor, or all axes of one length, with the constants that depend on it."""
     lengths = sorted({size for x in main.inputs for size in main.tensors[x].shape if size > 1}, reverse=True)
     for length in lengths:
         for new in dict.fromkeys((1, length // 2, length - 1)):
@@ -153,7 +153,7 @@ def _shorter(main: Subgraph) -> Iterator[Subgraph]:
 
 
 def _scaled(tensor: Tensor, length: int, new: int) -> Tensor:
-    """Return a tensor whose axes of `length` have `new` elements; shape constants follow."""
+    """Return a tensor whose axes of `length` have `new` elements; values in shape constants change likewise."""
     if tensor.data is not None and tensor.dtype in ("int32", "int64") and tensor.quantization is None:
         data = np.where(tensor.data == length, new, tensor.data).astype(tensor.data.dtype)
         return replace(tensor, data=data)
@@ -174,7 +174,7 @@ def _shortened(tensor: Tensor, axis: int, new: int) -> Tensor:
 
 
 def _axis_cut(main: Subgraph, index: int, axis: int, new: int) -> Subgraph:
-    """Shorten one axis of one tensor, and the channels of weights and biases that go with it."""
+    """Shorten one axis of one tensor, and the matching channels of weights and biases."""
     tensors = list(main.tensors)
     length = tensors[index].shape[axis]
     tensors[index] = _shortened(tensors[index], axis, new)

@@ -49,16 +49,16 @@ _OUTCOMES = ("refused", "unencodable", "stopped", "same")
 
 
 class _Nothing(Exception):
-    """A stream has no operation that a change is for."""
+    """A stream has no operation that the change applies to."""
 
 
 @dataclass
 class Tally:
-    """What became of mutants: by change, how many the check refused, the encoder refused, stopped, changed nothing.
+    """Counts of mutants by change: refused by the check, unencodable, stopped with an error, same outputs.
 
     Members
     -------
-    wrong : accepted mutants that compute something else
+    wrong : accepted mutants whose outputs differ
     """
 
     refused: Counter[str] = field(default_factory=Counter)
@@ -69,14 +69,14 @@ class Tally:
 
 
 def _again(stream: Stream, items: Sequence[Item]) -> Stream:
-    """Return a stream of these items in this order, with tokens of their own."""
+    """Return a stream of these items in this order, with newly derived tokens."""
     made: dict[int, Operation] = {}
     other = Stream(stream.config, stream.names)
     for item in items:
         match item:
             case Operation():
                 made[id(item)] = other.add(item.unit, item.fields, item.reads, item.writes, item.layer, item.meaning)
-                # What it counts on in the registers was said when it was emitted.
+                # The register values that it relies on were noted when the operation was emitted.
                 made[id(item)].takes = {register: made.get(id(owner), owner) for register, owner in item.takes.items()}
             case FoldWrite():
                 other.fold(item.step, item.feeds)
@@ -98,14 +98,14 @@ def _with_fields(operation: Operation, values: dict[str, int]) -> Iterator[None]
 
 @contextmanager
 def _drop(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
-    """Leave an operation out."""
+    """Drop an operation."""
     gone = _any(stream, rng)
     yield _title(stream, gone), _again(stream, [item for item in stream.items if item is not gone])
 
 
 @contextmanager
 def _early(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
-    """Put a load before operations that still need what it overwrites, in whatever order tokens then demand."""
+    """Move a load before operations that still need what it overwrites. Tokens are derived for the new order."""
     moved = _any(stream, rng, Unit.LOAD)
     at = next(number for number, item in enumerate(stream.items) if item is moved)
     to = max(0, at - 1 - int(rng.integers(_FARTHEST)))
@@ -115,7 +115,7 @@ def _early(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
 
 @contextmanager
 def _token(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
-    """Take one token away from an operation and from the one that gives it."""
+    """Remove one token from an operation and from the operation that posts it."""
     taker = _any(stream, rng, waits=True)
     giver = taker.after[int(rng.integers(len(taker.after)))]
     taker.wait[giver.unit] -= 1
@@ -129,7 +129,7 @@ def _token(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
 
 @contextmanager
 def _swap(stream: Stream, rng: Rng) -> Iterator[tuple[str, Stream]]:
-    """Exchange what two neighbours in one queue wait for."""
+    """Exchange the wait counts of two neighbours in a queue."""
     taker = _any(stream, rng, waits=True)
     queue = stream.by_unit[taker.unit]
     at = next(number for number, operation in enumerate(queue) if operation is taker)
@@ -154,7 +154,7 @@ def _field(names: Callable[[Operation], Sequence[str]], steps: Sequence[int]) ->
     return change
 
 
-#: What is done to a stream, each a context in which it is so.
+#: The changes. Each is a context manager that applies it to a stream.
 CHANGES: dict[str, Any] = {
     "drop": _drop, "early": _early, "token": _token, "swap": _swap,
     "address": _field(lambda op: _ADDRESSES[op.unit], (-16, -3, -1, 1, 2, 16)),
@@ -181,7 +181,7 @@ def _title(stream: Stream, operation: Operation) -> str:
 
 
 def _run(compiled: Compiled, data: bytes, model: Model, seed: int) -> Outputs:
-    """Run other commands of a compiled model."""
+    """Run other commands with a compiled model's constants."""
     image = Image(bytearray(compiled.program.image))
     offset = image.add(data)
     program = replace(compiled.program, image=bytes(image.data), command_offset=offset, command_bytes=len(data))
@@ -191,7 +191,7 @@ def _run(compiled: Compiled, data: bytes, model: Model, seed: int) -> Outputs:
 
 
 def _outcome(compiled: Compiled, stream: Stream, model: Model, wanted: Sequence[Outputs]) -> str:
-    """What becomes of a changed stream: the name of a counter, or what is wrong."""
+    """Return the outcome of a changed stream: the name of a counter, or what is wrong."""
     try:
         Replay(compiled.emitter, stream).run()
     except DataflowError:
@@ -227,7 +227,7 @@ def check_mutants(model: Model, config_name: str, count: int, seed: int, tally: 
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Check mutants of the samples of every kind of layer; 1 if one is accepted and computes something else."""
+    """Check mutants of samples of every kind of layer; 1 if one is accepted and its outputs differ."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=20, help="mutants of each change and sample")
     parser.add_argument("--samples", type=int, default=2, help="samples of each kind of layer")
