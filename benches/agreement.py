@@ -1,4 +1,4 @@
-"""Does a compiled model do what the golden model says: one comparison of all outputs, cold and warm, with states."""
+"""Compare a compiled model with the golden model: all outputs of cold and warm inferences, with states."""
 
 import importlib
 from contextlib import nullcontext
@@ -26,21 +26,21 @@ from tq_hw.sim.rtl.simulate import simulate_in_turn
 __all__ = ["Difference", "Refused", "check_model", "check_oracle", "input_sets", "random_config"]
 
 _KINDS = ("mix", "min", "mix", "max", "mix", "zero_point")
-#: Commands of a program beyond which one inference is enough: such a graph takes as long as many small ones.
+#: Longer command streams run only one inference, which takes as long as many small graphs.
 _LONG_BYTES = 12_000
 _search: Any = importlib.import_module("tq_hw.compiler.search")
 
 
 class Difference(Exception):
-    """A model does not do on an engine what the golden model says; the message is what, where and when."""
+    """A model's outputs on an engine differ from the golden model's. The message says what differs, where and when."""
 
 
 class Refused(Exception):
-    """The compiler refuses a model; the message is its reason."""
+    """The compiler refuses the model. The message is its reason."""
 
 
 def random_config(seed: int) -> Config:
-    """Return a legal configuration with odd numbers of rows and columns and small memories, the same for one seed."""
+    """Return a legal configuration with unusual sizes and small memories. A seed always gives the same one."""
     rng = np.random.default_rng([17, seed])
     while True:
         cols = int(rng.choice((2, 3, 4, 5, 6, 7, 8, 9, 12, 16)))
@@ -62,13 +62,13 @@ def random_config(seed: int) -> Config:
 
 
 def input_sets(model: Model, seed: int, sets: int) -> list[tuple[np.ndarray, ...]]:
-    """Return seeded inputs: random ones first, then some of extremes, zero points, and both."""
+    """Return seeded inputs: a random set first, then sets of extremes, of zero points, and of both."""
     kinds = ["random", *(_KINDS[(seed + number) % len(_KINDS)] for number in range(sets - 1))]
     return [random_inputs(model, seed * 10 + number, kind) for number, kind in enumerate(kinds)]
 
 
 def _compiled(model: Model, config: Config, trials: bool) -> Compiled:
-    # Without trials a schedule is as legal, and made in a third of the time.
+    # Without trials a schedule is just as legal, and takes a third of the time.
     with nullcontext() if trials else mock.patch.object(_search, "_OPERATIONS", 0):
         try:
             return compile_model(model, config)
@@ -78,14 +78,14 @@ def _compiled(model: Model, config: Config, trials: bool) -> Compiled:
 
 def check_model(model: Model, config: Config, seed: int = 0, sets: int = 2, engine: str = "executor",
                 trials: bool = True) -> None:
-    """Hold every output of some inferences in turn against the golden model, from the initial state.
+    """Compare every output of consecutive inferences, from the initial state, with the golden model.
 
-    The first inference is cold, those after it find its constants and its state. The executor draws undefined bytes
-    and the order of the units by `seed`, and looks for races; a long program runs once. The RTL runs cold, then warm
-    with the same inputs, under random stalls of the memory by every other seed. Without `trials` the compiler takes
-    its first schedule.
+    The first inference is cold; the later ones are warm and continue its state. On the executor, `seed` draws undefined
+    bytes and the order of the units, races are detected, and a long program runs once. On the RTL a cold and a warm
+    inference run with the same inputs; odd seeds add random memory stalls. Without `trials` the compiler takes its
+    first schedule.
 
-    Raises Difference, or Refused when the compiler does not take the model.
+    Raises Difference, or Refused if the compiler refuses the model.
     """
     compiled = _compiled(model, config, trials)
     try:
@@ -136,9 +136,9 @@ def _compare(found: tuple[np.ndarray, ...], wanted: tuple[np.ndarray, ...], name
 
 
 def check_oracle(model: Model, seed: int, oracle: Oracle, sets: int = 2) -> None:
-    """Hold the golden model against a public engine, LiteRT's reference kernels or TFLite Micro, in its profile.
+    """Compare the golden model with a public engine, LiteRT's reference kernels or TFLite Micro, in its profile.
 
-    Raises Difference, or Refused for a model that the engine or the profile does not take.
+    Raises Difference, or Refused if the engine or the profile refuses the model.
     """
     model = model.under(oracle.engine.partition("-")[0])
     try:
@@ -154,6 +154,6 @@ def check_oracle(model: Model, seed: int, oracle: Oracle, sets: int = 2) -> None
     for number, (arrays, outputs) in enumerate(zip(inputs, expected, strict=True)):
         result = run(model, arrays, state)
         state = result.state
-        # TFLite Micro gives a scalar as shape (1,).
+        # TFLite Micro returns a scalar with shape (1,).
         shaped = tuple(theirs.reshape(ours.shape) for ours, theirs in zip(result.outputs, outputs, strict=True))
         _compare(result.outputs, shaped, f"inference {number} of golden")

@@ -1,10 +1,10 @@
 """Cells of each unit by synthesis, for the resource model: `python benches/area.py n8 9x8x4 --family ecp5`.
 
-A configuration is elaborated whole and each of its units synthesized alone, so that a unit that is the same in another
-configuration is not synthesized again. What is found is kept in boards/resources/record.json after each unit, so that
-a run that is stopped loses one unit. `--again` does that for every machine of the record, which synthesizes the units
-whose sources have changed; `--stale` names them. `--draw 20` adds the first twenty machines of benches/draws.py,
-`--kept-out` its list of odd ones that the fit does not see.
+A configuration is elaborated whole, and each of its units is synthesized separately. A unit that several configurations
+share is synthesized once. Results are written to boards/resources/record.json after each unit, so that an interrupted
+run loses at most one. `--again` repeats this for every machine of the record, which synthesizes the units whose sources
+have changed; `--stale` lists them. `--draw 20` adds the first twenty machines of benches/draws.py, `--kept-out` its
+list of unusual machines, which the fit does not use.
 """
 
 import argparse
@@ -36,10 +36,10 @@ from tq_hw.isa.config import PRESETS, Config, ConfigError, load_config
 from tq_hw.model.errors import ToolError, TqError
 
 _RECORD = Path(__file__).parents[1] / "boards" / "resources" / "record.json"
-#: Amaranth's type stubs leave this module out.
+#: Amaranth's type stubs lack this module.
 _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 _TOP = "top"
-#: What a family's units are synthesized with: the words of `tq-hw build`.
+#: Yosys commands by family, with the options of `tq-hw build`.
 _SYNTHESIS = {
     "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
     "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
@@ -51,7 +51,7 @@ _SIZES = re.compile(r"(\d+)x(\d+)x(\d+)((?:,\w+=\d+)*)")
 
 
 def parse_config(text: str) -> Config:
-    """Return a preset, a TOML file's, or ROWSxCOLSxLANES[,key=value...] with the scratchpad of `n8`."""
+    """Return a preset, the configuration of a TOML file, or ROWSxCOLSxLANES[,key=value...] with `n8`'s scratchpad."""
     sizes = _SIZES.fullmatch(text)
     if sizes is None:
         return load_config(text)
@@ -69,7 +69,7 @@ def modules(text: str) -> dict[str, str]:
 
 
 def digest(parts: dict[str, str], top: str) -> str:
-    """Return a hash of a module and all below it, blind to numbers in names."""
+    """Return a hash of a module and all modules below it, independent of numbers in generated names."""
     names: dict[str, str] = {}
     text = "".join(part for name, part in parts.items() if name == top or name.startswith(top + "."))
     plain = re.sub(r"\$\d+", lambda found: names.setdefault(found[0], f"${len(names)}"), text)
@@ -77,7 +77,7 @@ def digest(parts: dict[str, str], top: str) -> str:
 
 
 def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
-    """Give name, module and hash of each unit; what connects them is the unit `top`."""
+    """Yield name, module and hash of each unit. The unit `top` is the logic between the others."""
     if design == "serial":
         yield design, f"\\{_TOP}", digest(parts, f"\\{_TOP}")
         return
@@ -88,10 +88,10 @@ def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
 
 
 def registered(part: str, module: str) -> tuple[str, int]:
-    """Return a module with a flip-flop at each port of another one, and how many there are.
+    """Return a module with a flip-flop at each port of `module`, and the number of flip-flops.
 
-    ABC9 ends without a word on some units whose ports lead to the outside: often for a 7 series and for Gowin, for an
-    ECP5 on arrays of three rows or columns.
+    ABC9 exits without a message on some units whose ports are those of the top: often for a 7 series and for Gowin,
+    and for an ECP5 on arrays of three rows or columns.
     """
     lines, ends, flip_flops = ["attribute \\top 1", "module \\harness", "  wire input 0 \\clk"], [], 0
     for width, way, number, name in _PORT.findall(part):
@@ -109,7 +109,7 @@ def registered(part: str, module: str) -> tuple[str, int]:
 
 
 def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[str, Any]:
-    """Return the cells of a module by kind, and the CPU seconds that it took."""
+    """Return the cells of a module by kind, and the CPU seconds of its synthesis."""
     if black:
         return _cells(text, module, family, black)
     if family not in ("gowin", "xc7"):
@@ -136,14 +136,14 @@ def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]
 
 
 def values_of(config: Config) -> dict[str, Any]:
-    """Return the members of a configuration that are sizes, or the design."""
+    """Return the values of a configuration that differ from their defaults, without its name."""
     return {field.name: value for field in fields(config)
             if (value := asdict(config)[field.name]) != field.default and field.name != "name"}
 
 
 def elaborate(config: Config, family: str) -> str:
     """Return the RTLIL of a whole machine."""
-    # An iCE40 has room for the serial machine alone, and that with its own memory.
+    # On an iCE40 only the serial machine fits, with memories made for it.
     top: Any = SerialCore(config, SpramCells()) if family == "ice40" and config.design == "serial" else machine(config)
     ports = [Value.cast(value) for _path, _member, value in top.signature.flatten(top)]
     start = time.monotonic()
@@ -153,16 +153,16 @@ def elaborate(config: Config, family: str) -> str:
 
 
 def stale(row: dict[str, Any], family: str) -> list[str]:
-    """Return the units of a recorded machine whose sources have changed since."""
+    """Return the units of a recorded machine whose sources have changed."""
     config = Config.from_mapping(row["config"], "record")
     found = units(modules(elaborate(config, family)), config.design)
     return [name for name, _module, source in found if row["units"].get(name) != source]
 
 
 def record(config: Config, family: str, only: list[str], held: bool = False) -> None:
-    """Synthesize what of a configuration has not been synthesized, smallest text first, and keep it.
+    """Synthesize the units of a configuration that are not in the record, shortest text first, and record them.
 
-    `held` keeps the machine out of the fit of boards/resources.
+    `held` marks a new machine as not used by the fit of boards/resources.
     """
     text = elaborate(config, family)
     parts = modules(text)
@@ -193,7 +193,7 @@ def record(config: Config, family: str, only: list[str], held: bool = False) -> 
 
 
 def record_board(board: Board, memory: Memory) -> None:
-    """Synthesize a whole board with a memory and keep its cells."""
+    """Synthesize a whole board with a memory and record its cells."""
     with tempfile.TemporaryDirectory() as folder:
         cells = dict(synthesize_board(board, memory, Path(folder)))
     print(f"{board.name} with {memory.name}: {cells}", flush=True)
@@ -201,7 +201,7 @@ def record_board(board: Board, memory: Memory) -> None:
 
 
 def keep_board(board: Board, memory: Memory, cells: dict[str, float]) -> None:
-    """Write the cells of a whole board into the record, in place of those that it has."""
+    """Write the cells of a whole board into the record, replacing earlier ones."""
     known = load()
     rows = [row for row in known.get("boards", ()) if (row["board"], row["memory"]) != (board.name, memory.name)]
     rows.append({"board": board.name, "memory": memory.name, "config": values_of(board.config), "cells": cells})
@@ -210,12 +210,12 @@ def keep_board(board: Board, memory: Memory, cells: dict[str, float]) -> None:
 
 
 def load() -> dict[str, Any]:
-    """Return what there is, by family."""
+    """Return the record by family."""
     return json.loads(_RECORD.read_text(encoding="utf-8")) if _RECORD.exists() else {}
 
 
 def write(known: dict[str, Any]) -> None:
-    """Write one line per machine and per unit, in the order of their hashes; units of earlier sources are dropped."""
+    """Write one line per machine, and per unit in the order of hashes. Units of outdated sources are dropped."""
     families = []
     rows = known.pop("boards", [])
     for family, values in sorted(known.items()):

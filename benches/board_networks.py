@@ -1,8 +1,8 @@
 """Cycles of six networks on the boards, for docs/reference/boards.md: `python benches/board_networks.py [BOARD]...`.
 
-Estimates for the board's first memory; with `--emulate` the emulated board runs each network as `tq-hw run` does, and
-every output must equal the golden model's. The record keeps what a run gave until the board's machine or memory
-changes. Exit code 1 when a network is not exact.
+Cycles are estimated for the board's first memory. With `--emulate` the emulated board runs each network as `tq-hw run`
+does, and every output must equal the golden model's. The record keeps measured cycles until the board's machine or
+memory changes. Exit code 1 if a network is not exact.
 """
 
 import argparse
@@ -67,7 +67,7 @@ def emulate(board: Board, files: dict[str, Path]) -> dict[str, Any]:
 
 
 def kept(before: dict[str, Any], of: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Return a board's record: what was run on the same machine and memory stays in place of an estimate."""
+    """Return a board's record. Measured cycles of the same machine and memory replace estimates."""
     old = before["networks"] if before.get("of") == of else {}
     return {"of": of, "networks": {
         name: old[name] if value["by"] != EMULATED and old.get(name, {}).get("by") == EMULATED else value

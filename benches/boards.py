@@ -1,7 +1,7 @@
 """Resources of the boards against those that are recorded: `python benches/boards.py [BOARD]...`.
 
-Each board is synthesized whole, with its first memory. Exit code 1 when one needs more of anything than the record of
-boards/resources says (2 % are allowed: synthesis varies), `--record` renews it, as `benches/area.py --board` does.
+Each board is synthesized whole, with its first memory. Exit code 1 if one needs more of a resource than recorded in
+boards/resources, plus 2 % for the variation of synthesis. `--record` renews the record, as `benches/area.py --board`.
 """
 import argparse
 import sys
@@ -24,18 +24,18 @@ _ALLOWED = 1.02
 
 
 def recorded(name: str, memory: str) -> Mapping[str, float]:
-    """Return the cells that a board took with a memory when it was recorded, nothing where it never was."""
+    """Return the recorded cells of a board with a memory; empty if it was never recorded."""
     return next((row.cells for row in boards() if (row.board, row.memory) == (name, memory)), {})
 
 
 def grown(found: Mapping[str, float], before: Mapping[str, float]) -> list[str]:
-    """Return what there is more of than the record allows, as a person reads it."""
+    """Return the resources that exceed the record, as readable text."""
     return [f"{kind} {before.get(kind, 0):,} -> {count:,}" for kind, count in found.items()
             if count > _ALLOWED * before.get(kind, 0)]
 
 
 def main() -> int:
-    """Run the command; return its exit code: 0 as before or less, 1 more, 2 to 4 as `tq-hw`."""
+    """Run the command; return its exit code: 0 no more than recorded, 1 more, 2 to 4 as `tq-hw`."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("boards", nargs="*", default=list(BOARDS), metavar="BOARD", help="by default all")
     parser.add_argument("--record", action="store_true", help="write the figures into the record")

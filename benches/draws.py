@@ -1,4 +1,4 @@
-"""Machines for benches/area.py: drawn by number, of which odd ones are kept out of the fit, and a list that is, too."""
+"""Machines for benches/area.py: random ones by number, and a list of unusual ones. Some are kept out of the fit."""
 
 import random
 
@@ -6,7 +6,7 @@ from tq_hw.isa.config import Config, ConfigError
 
 __all__ = ["KEPT_OUT", "drawn", "is_held"]
 
-#: Odd machines by family that are kept out of the fit of the resource model, to hold it against them.
+#: Unusual machines by family that the fit of the resource model does not use, to check it.
 KEPT_OUT = {
     "ecp5": (
         "7x5x5,scratchpad_bytes=32768,acc_words=64", "5x7x7,bus_bytes=16", "11x3x3,scratchpad_bytes=16384,acc_open=4",
@@ -25,19 +25,19 @@ KEPT_OUT = {
     "xc7": ("7x6x3,scratchpad_bytes=32768,acc_words=64", "5x10x5,scratchpad_bytes=16384,bus_bytes=16", "12x12x4"),
 }
 
-#: Most multipliers of the array: a synthesis of one costs a minute of CPU time.
+#: Limit of the array's multipliers: each costs a minute of CPU time in synthesis.
 _MACS = 112
 #: Every fifth machine packs two products into a multiplier.
 _PACKED, _EVERY = 4, 5
 
 
 def is_held(number: int) -> bool:
-    """Whether a drawn machine is kept out of the fit, to hold the fit against it."""
+    """Whether a drawn machine is kept out of the fit, to check it: those of odd numbers are."""
     return number % 2 == 1
 
 
 def drawn(number: int) -> Config:
-    """Return the machine of a number; sizes and options are drawn from all that is legal, arrays and lanes small."""
+    """Return the machine of a number. Sizes and options are drawn until they are legal; array and lanes stay small."""
     chance = random.Random(number)
     while True:
         rows = chance.choice((3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 16))
@@ -54,5 +54,5 @@ def drawn(number: int) -> Config:
             continue
         try:
             return Config.from_mapping(values, f"drawn {number}")
-        except ConfigError:  # most draws are no machine
+        except ConfigError:  # most combinations are not legal
             continue

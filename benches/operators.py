@@ -1,7 +1,7 @@
 """Record what the table of operators says of cycles and of verified cases.
 
-Each operator's typical layer (`model/samples/typical.py`) runs on an engine, every integer is held against the golden
-model, and its cycles are noted. `--verified FILE` adds the verdicts of a `tq-hw verify FOLDER --json FILE`.
+Each operator's typical layer (`model/samples/typical.py`) runs on an engine. Every integer is compared with the golden
+model, and the cycles are recorded. `--verified FILE` adds the verdicts of a `tq-hw verify FOLDER --json FILE`.
 """
 
 import argparse
@@ -25,7 +25,7 @@ __all__ = ["main", "measure", "verified"]
 
 
 def measure(op: str, config_name: str, engine: str) -> dict[str, int | None]:
-    """Return the output elements of the typical layer of `op`, and its cycles (None: the executor knows none).
+    """Return the number of output elements of the typical layer of `op`, and its cycles (None on the executor).
 
     Raises AssertionError if a result differs from the golden model's.
     """
@@ -38,7 +38,7 @@ def measure(op: str, config_name: str, engine: str) -> dict[str, int | None]:
 
 
 def verified(report: dict[str, Any], index: list[dict[str, Any]]) -> dict[str, list[int]]:
-    """Return, per operator, the cases that passed and all cases; chains of several operators count as CHAIN."""
+    """Return, per operator, the passed cases and all cases. Models of several operators count as CHAIN."""
     ops = {case["name"]: case["op"] for case in index}
     total: Counter[str] = Counter()
     passed: Counter[str] = Counter()

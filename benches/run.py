@@ -1,7 +1,7 @@
 """Cycles, utilization, simulator speed, resources and clock: `make bench`, or `python benches/run.py --help`.
 
-The figures go to build/bench.json; `--record` also keeps them in benches/history, whose last file with the same
-settings is what the next run is compared with.
+The figures go to build/bench.json. `--record` also stores them in benches/history. The next run is compared with the
+last file there that has the same settings.
 """
 
 import argparse
@@ -28,12 +28,12 @@ from tq_hw.sim.rtl.build import library
 
 _HISTORY = ROOT / "benches" / "history"
 _OUTPUT = ROOT / "build" / "bench.json"
-#: The configuration whose resources and clock are reported, and the clock asked for.
+#: The configuration whose resources and clock are reported, and its target clock.
 _FPGA_CONFIG, _FPGA_MHZ = "n9x8", 100
 
 
 def chosen(names: Sequence[str], everything: bool) -> list[Yardstick]:
-    """Return the yardsticks to run: those named, else the usual ones, or all."""
+    """Return the yardsticks to run: the named ones, else the usual ones, or all."""
     if not names:
         return [y for y in YARDSTICKS if everything or not y.extra]
     known = {y.name: y for y in YARDSTICKS}
@@ -45,7 +45,7 @@ def chosen(names: Sequence[str], everything: bool) -> list[Yardstick]:
 
 def run_networks(yardsticks: Sequence[Yardstick], config: Config, memory: Memory, console: Console,
                  show_layers: bool) -> list[NetworkFigures]:
-    """Measure what there is; say what there is not."""
+    """Measure the yardsticks that exist; print which ones do not."""
     say = _progress(console)
     library(config, progress=lambda text, done: say(f"RTL simulator of {config.name}: {text}, {done:.0%}"))
     found = []
@@ -109,7 +109,7 @@ def print_layers(row: NetworkFigures, console: Console) -> None:
 
 
 def run_fpga(seed: int, force: bool, before: dict[str, Any] | None, console: Console) -> FpgaResult | None:
-    """Return resources and clock of the bare accelerator; None when the tools are not installed."""
+    """Return resources and clock of the bare accelerator; None if the tools are not installed."""
     say = _progress(console)
     try:
         result = cached("accelerator", load_config(_FPGA_CONFIG), seed=seed, freq_mhz=_FPGA_MHZ, force=force, say=say)
@@ -127,7 +127,7 @@ def run_fpga(seed: int, force: bool, before: dict[str, Any] | None, console: Con
 
 
 def last_record(settings: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the last file of the history that was made with the same settings."""
+    """Return the last file of the history with the same settings."""
     for path in sorted(_HISTORY.glob("*.json"), reverse=True):
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         if record["settings"] == settings:
@@ -140,7 +140,7 @@ def _ratio(value: float | None, digits: int = 2) -> str:
 
 
 def _progress(console: Console) -> Callable[[str], None]:
-    """Return what shows a line that the next one replaces; nothing when the output is no terminal."""
+    """Return a function that prints a line over the previous one; it prints nothing if the output is not a terminal."""
     if not console.is_terminal:
         return lambda _: None
     return lambda text: console.print(text.ljust(console.width - 1)[:console.width - 1], end="\r", highlight=False)
@@ -168,14 +168,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def memory_of(options: argparse.Namespace) -> Memory:
-    """Return the memory that is asked for."""
+    """Return the requested memory."""
     if options.memory_of:
         return BOARD_MEMORIES[options.memory_of]
     return Memory(options.latency, options.bytes_per_cycle)
 
 
 def bench(options: argparse.Namespace) -> None:
-    """Measure, print, write."""
+    """Measure, print and write the figures."""
     console = Console(width=None if sys.stdout.isatty() else 190)
     memory = memory_of(options)
     settings = {"config": options.config, "latency": memory.latency_cycles,
@@ -199,7 +199,7 @@ def bench(options: argparse.Namespace) -> None:
 
 
 def main() -> int:
-    """Run the command; return the exit code of the command line's contract."""
+    """Run the command; return an exit code as defined for `tq-hw`."""
     try:
         bench(_parser().parse_args())
     except Exception as error:

@@ -1,8 +1,8 @@
 """Hold every operator at scales of 1e-30 to 1e30 against a public engine: golden model and compiled program.
 
-Each profile is held against its engine: every result that the engine has is equal, or the model is refused because
-the engine's result is undefined, for a reason of `UNDEFINED`. `canon` is held against the engine that it takes for the
-operator. Models are those of `model/samples/scales.py`, seeded, so that one can be run again.
+Each profile is compared with its engine. Either every result is equal, or the model is refused because the engine's
+result is undefined, for a reason of `UNDEFINED`. `canon` is compared with the engine that it follows for the operator.
+Models are those of `model/samples/scales.py`; they are seeded, so that one can be repeated.
 """
 
 import argparse
@@ -28,7 +28,7 @@ from tq_hw.sim.oracles import Oracle
 
 __all__ = ["UNDEFINED", "Outcome", "Sweep", "check_sample", "main"]
 
-#: Why a model is refused that the engine runs: what it does then is undefined in C, or memory that nobody set.
+#: Reasons to refuse a model that the engine runs: its behaviour is undefined in C, or reads uninitialized memory.
 UNDEFINED = (
     "result is undefined", "where the engines refuse it or are undefined",
     r"is undefined( there)?; use a larger output scale",
@@ -36,11 +36,11 @@ UNDEFINED = (
     "the kernels shift left by at most 30 bits", "the kernels are undefined;", r"must be below 2\^3[01], found",
     # A shift by a negative count.
     "where the kernels shift by a negative count",
-    # A float that is converted to an integer which does not hold it.
+    # Conversion of a float to an integer that cannot represent it.
     "a float input must be finite and below", "must be finite, found inf")
-#: What one engine runs and the compiler does not, and says so.
+#: Documented limits: models that the engine runs and the compiler refuses.
 _LIMITS = ("no multipliers of 60 bits give LiteRT's result",
-           # TFLite Micro shifts left there.
+           # TFLite Micro shifts left for such scales.
            r"Keep the square of the larger input scale below 2\^12 output scales")
 _CONFIGS = ("tiny", "n8", "n16")
 _ENGINES = {"tflm": "tflm", "litert": "litert-ref"}
@@ -48,14 +48,14 @@ _ENGINES = {"tflm": "tflm", "litert": "litert-ref"}
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one model.
+    """The result for one model.
 
     Members
     -------
-    verdict : "equal", "refused" by the engine, too, "undefined", "limit" of the compiler, "more" than the engine takes
-        (profile canon), or what is wrong: "differs", "refuses" a model that the engine runs, "accepts" one that it
+    verdict : "equal", "refused" by the engine, too, "undefined", "limit" of the compiler, "more" than the engine
+        supports (profile canon); or wrong: "differs", "refuses" a model that the engine runs, "accepts" one that it
         does not
-    message : first difference or refusal
+    message : first difference, or reason of the refusal
     """
 
     verdict: str
@@ -63,13 +63,13 @@ class Outcome:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether this must not be."""
+        """Whether the verdict is an error."""
         return self.verdict in ("differs", "refuses", "accepts")
 
 
 @dataclass
 class Sweep:
-    """Engines that stay open from model to model, and what was seen."""
+    """Engines that stay open between models, and counts of the verdicts."""
 
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     oracles: dict[str, Oracle] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class Sweep:
             oracle.close()
 
     def check(self, op: str, kind: str, seed: int, profile: str, compiled: bool = True) -> Outcome:
-        """Check a sample under a profile and count what came of it."""
+        """Check a sample under a profile and count its verdict."""
         engine = _ENGINES[profile] if profile in _ENGINES else _ENGINES[
             "tflm" if op.partition(":")[0] in ("FULLY_CONNECTED", "SUM") else "litert"]
         if engine not in self.oracles:
@@ -93,7 +93,7 @@ class Sweep:
 
 
 def input_sets(model: Model, seed: int) -> list[list[np.ndarray]]:
-    """Return an input set of each kind; the first one of bytes has every code in turn."""
+    """Return an input set of each kind; in the first, an input of 256 bytes has every value once, in order."""
     sets = []
     for number, kind in enumerate(KINDS):
         arrays = list(random_inputs(model, seed * 7 + number, kind))
@@ -108,7 +108,7 @@ def input_sets(model: Model, seed: int) -> list[list[np.ndarray]]:
 
 
 def check_sample(op: str, kind: str, seed: int, profile: str, oracle: Oracle, compiled: bool = True) -> Outcome:
-    """Hold golden model and, if `compiled`, the executor's results for a sample against the engine's."""
+    """Compare the golden model's results for a sample, and the executor's if `compiled`, with the engine's."""
     data = sample_scales(op, kind, seed)
     sets = input_sets(parse_model(data, op, check=False), seed)
     try:
@@ -128,7 +128,7 @@ def check_sample(op: str, kind: str, seed: int, profile: str, oracle: Oracle, co
         return Outcome("more" if profile == "canon" else "accepts", reason)
     for name, number, outputs in ours:
         for got, want in zip(outputs, theirs[number], strict=True):
-            # TFLite Micro gives a scalar as shape (1,).
+            # TFLite Micro returns a scalar with shape (1,).
             if got.tobytes() != want.reshape(got.shape).tobytes():
                 wrong = np.argwhere(got != want.reshape(got.shape))
                 return Outcome("differs", f"{name}, inputs {number} ({KINDS[number]}): {len(wrong)} of {got.size} "
@@ -138,20 +138,20 @@ def check_sample(op: str, kind: str, seed: int, profile: str, oracle: Oracle, co
 
 def _ours(data: bytes, op: str, seed: int, profile: str, sets: Sequence[Sequence[np.ndarray]],
           compiled: bool) -> Iterator[tuple[str, int, Sequence[np.ndarray]]]:
-    """Yield what runs, the number of the input set, and the outputs."""
+    """Yield the name of the engine, the number of the input set, and the outputs."""
     model = parse_model(data, op).under(profile)
     for number, inputs in enumerate(sets):
         yield "golden", number, run(model, inputs).outputs
     if compiled:
         config = load_config(_CONFIGS[seed % len(_CONFIGS)])
         program = compile_model(model, config).program
-        # The other kinds hold what the first two have.
+        # The other kinds of input add nothing to the first two.
         for number, inputs in enumerate(sets[:2]):
             yield f"executor at {config.name}", number, execute(program, inputs).outputs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the sweep; exit code 1 if something is wrong."""
+    """Run the sweep; exit code 1 if a verdict is an error."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--operators", nargs="+", choices=SCALE_OPERATORS, default=list(SCALE_OPERATORS), metavar="OP")
     parser.add_argument("--profiles", nargs="+", choices=PROFILES, default=list(PROFILES))

@@ -1,4 +1,4 @@
-"""Single layers that are measured like networks, built here with seeded random weights."""
+"""Single layers that are measured like networks, with seeded random weights."""
 
 from collections.abc import Callable
 

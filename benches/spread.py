@@ -4,9 +4,9 @@
     python benches/spread.py --jobs 2 --part 25 fuzz_graphs.py --graphs 1000 --config tiny
     python benches/spread.py --scheduler tcp://HOST:8786 mutation.py
 
-Workers run the script of their own checkout, which must be the same (`tq_hw.work` refuses others). What a part prints
-is shown when it ends; files of findings stay where they were found, and the number of an input makes them again. Exit
-code: the greatest of the parts.
+Workers run the script of their own checkout, which must be the same (`tq_hw.work` refuses others). The output of a part
+is printed when it ends. Files of findings stay on the worker; the number of an input reproduces them. The exit code is
+the greatest of the parts.
 """
 
 import argparse
@@ -24,14 +24,14 @@ from tq_hw.work import Task, run_tasks, task_of
 
 __all__ = ["main", "parts", "run_part"]
 
-#: By script, the options of the first input's number and of how many there are.
+#: By script, the options for the number of the first input and for the count.
 _NUMBERED = {"fuzz_graphs.py": ("--seed", "--graphs"), "fuzz_models.py": ("--first", "--inputs"),
              "fuzz_programs.py": ("--first", "--inputs")}
 _MUTATION = "mutation.py"
 
 
 def run_part(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a script of this computer's checkout; return its exit code and what it printed."""
+    """Run a script of this computer's checkout; return its exit code and output."""
     spec = find_spec("tq_hw.isa")
     assert spec is not None and spec.submodule_search_locations is not None
     root = Path(spec.submodule_search_locations[0]).resolve().parent
@@ -44,7 +44,7 @@ def run_part(_blob: bytes, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _number(words: list[str], option: str, default: int | None) -> int:
-    """Take an option with its number out of the words."""
+    """Remove an option and its number from the words; return the number."""
     if option not in words:
         if default is None:
             raise OptionError(f"{option} is missing: how many inputs are there to be?")
@@ -58,10 +58,10 @@ def _number(words: list[str], option: str, default: int | None) -> int:
 
 
 def parts(script: str, words: Sequence[str], size: int) -> Iterator[list[str]]:
-    """Give the arguments of each part: `size` inputs of a fuzzer, one mutant of a mutation run."""
+    """Yield the arguments of each part: `size` inputs of a fuzzer, or one mutant of a mutation run."""
     left = list(words)
     if script == _MUTATION:
-        # A part of a name would choose several mutants: whole names that others contain are run with these.
+        # Each part gets a mutant's whole name. Mutants whose names contain it run in the same part.
         yield from ([mutant.name] for mutant in chosen(left))
         return
     if script not in _NUMBERED:

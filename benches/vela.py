@@ -1,6 +1,6 @@
-"""Vela's own estimate of a network on the Ethos-U55 of as many multipliers, when `ethos-u-vela` is installed.
+"""Vela's estimate of a network on the Ethos-U55 with as many multipliers, if `ethos-u-vela` is installed.
 
-It is the estimate of a compiler, for its default system (weights in flash): a yardstick, not a measurement.
+It is a compiler's estimate for Vela's default system (weights in flash): a yardstick, not a measurement.
 """
 
 import csv
@@ -15,18 +15,18 @@ from tq_hw.isa.config import Config
 
 __all__ = ["MULTIPLIERS", "find_vela", "total_cycles", "vela_cycles"]
 
-#: Multipliers of the accelerators that Vela knows.
+#: Numbers of multipliers of the accelerators that Vela knows.
 MULTIPLIERS = (32, 64, 128, 256)
 _SECONDS = 300
 
 
 def find_vela() -> str | None:
-    """Return the program: next to this Python, or on the PATH."""
+    """Return Vela's path: next to this Python, or on the PATH."""
     return shutil.which("vela", path=str(Path(sys.executable).parent)) or shutil.which("vela")
 
 
 def total_cycles(rows: Iterable[Mapping[str, str]]) -> int:
-    """Return the cycles of a summary's one row; ValueError says what is wrong with it."""
+    """Return the cycles in the only row of a summary; ValueError for errors in it."""
     found = list(rows)
     if len(found) != 1 or "cycles_total" not in found[0]:
         raise ValueError("expected one row with cycles_total in Vela's summary")
@@ -34,7 +34,7 @@ def total_cycles(rows: Iterable[Mapping[str, str]]) -> int:
 
 
 def vela_cycles(model: Path, config: Config, program: str) -> int | None:
-    """Return the estimate; None where Vela has no such accelerator or does not take the model."""
+    """Return the estimate; None if Vela has no such accelerator, or refuses the model."""
     if config.macs not in MULTIPLIERS:
         return None
     with tempfile.TemporaryDirectory() as folder:

@@ -17,13 +17,13 @@ from tq_hw.model.tflite.reader import read_model
 
 __all__ = ["GOAL_PERCENT", "main", "share"]
 
-#: The check takes at most so much of the time of a compile.
+#: Limit of the check's share of compile time, in percent.
 GOAL_PERCENT = 20
 _compile: Any = importlib.import_module("tq_hw.compiler.compile")
 
 
 class _Clock:
-    """Seconds of this process's CPU inside some functions."""
+    """CPU time that this process spends in some functions."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
@@ -39,7 +39,7 @@ class _Clock:
 
 
 def share(model: Model, config: Config) -> tuple[float, float]:
-    """Return seconds of CPU of a whole compile, and of the check in it."""
+    """Return the CPU seconds of a whole compile, and those of the check in it."""
     clock = _Clock()
     with (mock.patch.object(_compile, "verify", clock.timed(_compile.verify)),
           mock.patch.object(_compile, "verify_places", clock.timed(_compile.verify_places))):
@@ -49,7 +49,7 @@ def share(model: Model, config: Config) -> tuple[float, float]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compile models and print the shares; 1 if the check took more than its part of all of it."""
+    """Compile models and print the shares; 1 if the total share exceeds the limit."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.tflite")
     parser.add_argument("--config", default="n16", help="a preset, or a TOML file")

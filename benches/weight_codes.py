@@ -1,8 +1,9 @@
 """How small the weights of networks become by lossless codes of short blocks, against their entropy.
 
-Weights are read in blocks, one after the other, as the load unit would: output channels by columns of the array, with
-kernel positions and input channels in each. A block begins at a word of 32 bits and names its code in four bits and the
-code's parameter in four more, so that any block can be read alone. Nothing is stored; the table is the result.
+Weights are read in blocks, in the order of the load unit: for as many output channels as the array has columns, all
+kernel positions and input channels, then the next output channels. A block begins at a 32-bit word. It names its code
+in four bits and the code's parameter in four more, so that it can be decoded independently. Nothing is stored; the
+table is the result.
 """
 
 import argparse
@@ -28,7 +29,7 @@ _WORD_BITS = 32
 _HEADER_BITS = 8
 _MOST_PALETTE = 16
 _RICE_PARAMETERS = range(7)
-#: Operators whose second input is weights, with the axis of output channels.
+#: Operators whose second input is their weights, with the axis of output channels.
 _CHANNEL_AXES = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 
 
@@ -37,7 +38,7 @@ def _raw(block: Bytes) -> float:
 
 
 def _zero_mask(block: Bytes) -> float:
-    """A bit per weight, and those that are not 0."""
+    """One bit per weight, followed by the weights that are not 0."""
     return block.size + 8 * int(np.count_nonzero(block))
 
 
@@ -48,7 +49,7 @@ def _palette(block: Bytes) -> float:
 
 
 def _narrow(block: Bytes) -> float:
-    """The least value, and what each is above it."""
+    """The minimum, and each weight's difference from it."""
     span = int(block.max()) - int(block.min())
     return 8 + block.size * span.bit_length()
 
@@ -64,17 +65,17 @@ def _rice_bits(folded: NDArray[np.int64]) -> float:
 
 
 def _rice(block: Bytes) -> float:
-    """Golomb-Rice: the high part in unary, `low` bits as they are; the best `low` of the block."""
+    """Golomb-Rice: the high part in unary, `low` bits in binary, with the best `low` of the block."""
     return _rice_bits(_folded(block))
 
 
 def _mask_rice(block: Bytes) -> float:
-    """A bit per weight, and Golomb-Rice of those that are not 0."""
+    """One bit per weight, and Golomb-Rice codes of the weights that are not 0."""
     return block.size + _rice_bits(_folded(block[block != 0]) - 1)
 
 
 def _fields(block: Bytes) -> float:
-    """A field of `width` bits per weight, and a byte for each that no field holds: its field is all ones.
+    """A field of `width` bits per weight. All ones is an escape: the weight follows as a byte.
 
     A width of 1 is the zero mask.
     """
@@ -82,7 +83,7 @@ def _fields(block: Bytes) -> float:
     return min(float(width * block.size + 8 * np.count_nonzero(folded >= (1 << width) - 1)) for width in range(1, 8))
 
 
-#: Bits that a block takes, without its header.
+#: Functions that return the bits of a block in a code, without the header.
 CODES: Mapping[str, Callable[[Bytes], float]] = {
     "raw": _raw, "zero mask": _zero_mask, "palette": _palette, "narrow": _narrow, "fields": _fields, "Rice": _rice,
     "mask + Rice": _mask_rice,
@@ -90,12 +91,12 @@ CODES: Mapping[str, Callable[[Bytes], float]] = {
 
 
 def block_bits(block: Bytes, codes: Sequence[str]) -> int:
-    """Return the bits of a block by the best of the codes, header and rest of the last word included."""
+    """Return the bits of a block in the best of the codes, with the header and padding to whole words."""
     return ceil_div(_HEADER_BITS + int(min(CODES[name](block) for name in codes)), _WORD_BITS) * _WORD_BITS
 
 
 def entropy_bits(data: Bytes) -> float:
-    """Return the bits of all by their zero-order entropy, without the table of a code."""
+    """Return the bits of all weights by zero-order entropy, without a code table."""
     counts = np.unique(data, return_counts=True)[1]
     return float((counts * np.log2(data.size / counts)).sum())
 
@@ -116,7 +117,7 @@ def weight_streams(model: Model, cols: int) -> Iterator[Bytes]:
 
 @dataclass(frozen=True)
 class Figures:
-    """Of one network: bytes of its weights, bits per weight by entropy, and how many times smaller by each choice."""
+    """One network's figures: bytes of weights, bits per weight by entropy, and the compression ratio of each choice."""
 
     weight_bytes: int
     entropy: float
@@ -124,7 +125,7 @@ class Figures:
 
 
 def figures(model: Model, block_bytes: int, cols: int) -> Figures | None:
-    """Return the figures of a network; None of one without int8 weights."""
+    """Return the figures of a network; None if it has no int8 weights."""
     streams = list(weight_streams(model, cols))
     if not streams:
         return None

@@ -1,4 +1,4 @@
-"""The networks and layers that are measured, and the cycles to beat on them."""
+"""The measured networks and layers, and the cycles to beat."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ MODELS = ROOT.parent / "shared" / "models"
 
 @dataclass(frozen=True)
 class Yardstick:
-    """One network, or a layer alone.
+    """One network, or a single layer.
 
     Members
     -------
-    path : the model; the networks next to the checkout may be missing
-    build : makes the model instead
-    resident : only the cycles from the first operand read to the last result written are counted, with operands and
-        results in the scratchpad
+    path : the model; networks next to the checkout may be missing
+    build : builds the model instead
+    resident : count only the cycles from the first operand read to the last result written, with operands and results
+        in the scratchpad
     to_beat, stretch : cycles by configuration, at 8 bytes per cycle and a latency of 30
-    extra : measured only when asked for
+    extra : measured only on request
     """
 
     name: str
@@ -38,12 +38,12 @@ class Yardstick:
     resident: bool = False
 
     def model(self) -> Model:
-        """Read or make the model."""
+        """Read or build the model."""
         return self.build() if self.build is not None else read_model(self.path)
 
     @property
     def exists(self) -> bool:
-        """Whether there is a model."""
+        """Whether the model exists."""
         return self.build is not None or self.path.exists()
 
 
