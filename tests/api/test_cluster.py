@@ -1,4 +1,4 @@
-"""Tasks on a Dask cluster of this computer: the same results, also when a worker is killed."""
+"""Tasks on a local Dask cluster: the same results, even if a worker is killed."""
 
 import json
 import os
@@ -33,7 +33,7 @@ scratchpad_bytes = [8192, 16384]
 acc_words = [16, 32]
 """
 pytestmark = pytest.mark.slow
-#: Dask takes None, which its signature does not say.
+#: Dask accepts None, which its type signature omits.
 NO_DASHBOARD: dict[str, Any] = {"dashboard_address": None}
 
 
@@ -62,7 +62,7 @@ def test_a_killed_worker_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     store = Store(tmp_path / "together.sqlite")
     assert run_tasks(tasks(), store, scheduler=cluster.scheduler_address, seen=seen) == expected
     assert set(counts.values()) == {1}
-    # All is kept: nothing is asked of the cluster again.
+    # Every result is stored, so the cluster gets no task.
     assert run_tasks(tasks(), store, jobs=1) == expected
 
 
@@ -83,7 +83,7 @@ def explore(store: Path, report: Path, *options: str) -> "subprocess.Popen[str]"
 
 
 def kept(store: Path) -> dict[str, str]:
-    """Return what a store has, nothing before it is there."""
+    """Return the results in a store; empty if it does not exist yet."""
     if not store.exists():
         return {}
     base = sqlite3.connect(store, timeout=60)
@@ -94,7 +94,7 @@ def kept(store: Path) -> dict[str, str]:
 
 
 def worked_out(client: Any) -> list[str]:
-    """Return the keys of the tasks that the workers were told to work out, from the scheduler's log."""
+    """Return the keys of the tasks that the workers executed, from the scheduler's log."""
     def log(dask_scheduler: Any) -> list[tuple[str, str]]:
         return [(str(key), finish) for key, _start, finish, *_ in dask_scheduler.transition_log]
 
@@ -102,7 +102,7 @@ def worked_out(client: Any) -> list[str]:
 
 
 def test_the_command_with_a_killed_worker_finds_the_same_front(cluster: Any, tmp_path: Path) -> None:
-    """A scheduler and three workers; a part is kept before, one worker is killed in the middle."""
+    """A scheduler and three workers; some results are stored before, and one worker is killed during the run."""
     alone, together = tmp_path / "alone.sqlite", tmp_path / "together.sqlite"
     process = explore(alone, tmp_path / "alone.json", "--jobs", "1")
     assert (process.communicate()[1], process.returncode) == ("", 0)
@@ -126,7 +126,7 @@ def test_the_command_with_a_killed_worker_finds_the_same_front(cluster: Any, tmp
     every = kept(alone)
     assert kept(together) == every
     assert len(every) == 72
-    # What was kept before was nobody's task, and what was kept when the worker died is not worked out again.
+    # Results stored before never became tasks, and those stored when the worker died are not computed again.
     assert not set(done) & set(before)
     assert set(done) & set(every) == set(every) - set(before)
     assert not {key for key in done if done.count(key) > 1} & set(stored)

@@ -21,7 +21,7 @@ def test_the_snippets_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     exec(compile("\n".join(re.findall(r"```python\n(.*?)```", PAGE, re.S)), "python.md", "exec"), {})
     network, compiled, slowest, result, best, total, shape, verdict = capsys.readouterr().out.splitlines()
     shown, = re.findall(r"```text\n(.*?)```", PAGE, re.S)
-    # The page need not follow each change of the compiler.
+    # Cycles on the page may lag behind changes of the compiler.
     assert re.sub(r"[\d,]+ cycles", "", shown) == re.sub(r"[\d,]+ cycles", "", f"{network}\n{compiled}\n")
     assert slowest.split()[1] in ("compute", "weights", "activations", "vector")
     assert result == "<Result of digits on executor: int8[1, 10], equal to the golden model>"

@@ -1,4 +1,4 @@
-"""`tq_hw.host`: sessions over registers in reach, and over a UART, are the same."""
+"""`tq_hw.host`: sessions over memory-mapped registers and over a UART behave the same."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`tq_hw.Interpreter` and LiteRT's run the same script and give the same numbers."""
+"""`tq_hw.Interpreter` and LiteRT's interpreter run the same script with the same results."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ def reference(data):
 
 
 def script(interpreter, count, shape=None):
-    """What a person's script does; returns details and outputs of each inference."""
+    """A typical user's script; returns details and the outputs of each inference."""
     if shape is not None:
         interpreter.resize_tensor_input(interpreter.get_input_details()[0]["index"], shape)
     interpreter.allocate_tensors()
@@ -59,7 +59,7 @@ def check_same(one, other):
 
 @pytest.mark.parametrize("name", MODELS)
 def test_runs_what_litert_runs(name):
-    """Variables live on from one inference to the next, on both sides."""
+    """Variables persist between inferences in both interpreters."""
     data = MODELS[name]()
     check_same(script(tq_hw.Interpreter(model_content=data, config="tiny"), 3), script(reference(data), 3))
 
@@ -77,7 +77,7 @@ def test_inputs_are_resized():
 
 
 def test_details_have_the_new_shape_at_once():
-    """Scripts make an input of what they read there, before they allocate."""
+    """Scripts shape an input by the details before they call allocate_tensors."""
     data = write_model(left_open(lambda batch: open_network(3, batch)))
     for interpreter in (tq_hw.Interpreter(model_content=data, config="n8"), reference(data)):
         entry = interpreter.get_input_details()[0]
@@ -86,7 +86,7 @@ def test_details_have_the_new_shape_at_once():
 
 
 def test_subgraphs_and_constants():
-    """Details of each subgraph, and what the file holds of the first one."""
+    """Details of each subgraph, and the constants of the first one."""
     data = write_model(signed_model())
     one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
     assert one.num_subgraphs() == other.num_subgraphs() == 4
@@ -111,7 +111,7 @@ def test_subgraphs_and_constants():
 
 
 def test_arguments_of_litert():
-    """Those that change nothing are taken, also by their places; others are refused as LiteRT does, or in one line."""
+    """Arguments without effect are accepted, also by position; others are refused as by LiteRT, or with one line."""
     data = write_model(topk_head())
     for given in ((None, data, None, 2), (None, data, [])):
         for kind in (tq_hw.Interpreter, litert.Interpreter):
@@ -163,7 +163,7 @@ def test_a_compiled_model_is_not_compiled_again(tmp_path: Path):
 
 
 def test_a_board(monkeypatch):
-    """Over a line that damages bytes, on a board that runs the executor."""
+    """On a line that damages bytes, with a board that runs the executor."""
     monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "boards"), *sys.path])
     from line import AcceleratorBoard, BadLine
 
@@ -180,7 +180,7 @@ def test_a_board(monkeypatch):
 
 
 def test_signatures():
-    """One subgraph each; the third keeps a variable from one call to the next."""
+    """Each has its own subgraph; the third keeps a variable between calls."""
     data = write_model(signed_model())
     one, other = tq_hw.Interpreter(model_content=data, config="tiny"), reference(data)
     assert one.get_signature_list() == other.get_signature_list()
@@ -195,7 +195,7 @@ def test_signatures():
 
 
 def test_a_signature_takes_other_shapes():
-    """And the interpreter's own methods see the same subgraph."""
+    """The interpreter's own methods see the same subgraph."""
     model = left_open(lambda batch: open_network(3, batch))
     main = model.main
     data = write_model(replace(model, signatures=(Signature(
@@ -260,7 +260,7 @@ def test_misuse_raises_what_litert_raises():
             call()
         assert str(caught.value) == message
     interpreter.allocate_tensors()
-    # A shape that it has already is no other one.
+    # Resizing to the present shape changes nothing.
     interpreter.resize_tensor_input(0, (1, 5, 4, 3))
     for index, message in ((9999, "tensor 9999 is neither an input nor an output of the model, nor a constant"),
                            (interpreter.get_output_details()[0]["index"], None)):

@@ -23,7 +23,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples" / "litex"
 
 @pytest.fixture
 def quiet(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Let LiteX find no options in the command line, and tell nothing."""
+    """Make LiteX ignore the command line and print nothing."""
     monkeypatch.setattr(sys, "argv", sys.argv[:1])
     logging.disable(logging.ERROR)
     yield
@@ -31,7 +31,7 @@ def quiet(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def make_soc(folder: Path, *mixins: type, **options: Any) -> Any:
-    """Return a small SoC whose Verilog is not needed; `mixins` come before LiteX's class."""
+    """Return a small SoC whose Verilog is not needed; `mixins` precede LiteX's class."""
     from litex.build.generic_platform import Pins
     from litex.build.io import CRG
     from litex.build.sim import SimPlatform
@@ -65,14 +65,14 @@ def add_sdram(soc: Any) -> None:
 
 
 def build(soc: Any, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let LiteX generate; the accelerator's Verilog takes long and has tests of its own."""
+    """Run LiteX's generation without the accelerator's Verilog, which takes long and is tested elsewhere."""
     from litex.soc.integration.builder import Builder
 
     class Text:
         text = "// the accelerator\n"
 
     def written(component: Any, name: str) -> type[Text]:
-        component._MustUse__silence = True  # Amaranth warns of what is never elaborated
+        component._MustUse__silence = True  # Amaranth warns of components that are never elaborated
         return Text
 
     monkeypatch.setattr(litex, "to_readable_verilog", written)
@@ -88,7 +88,7 @@ def macros(include: Path, name: str) -> dict[str, int]:
 
 @pytest.mark.usefixtures("quiet")
 def test_what_litex_generates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regions, interrupt and event have the names that the page says; firmware compiles over these headers."""
+    """Regions, interrupt and event have the names of the guide; firmware compiles with the generated headers."""
     soc = make_soc(tmp_path)
     add_sdram(soc)
     unit = litex.add_tq_hw(soc, "tiny", name="npu", memory_bytes=1 << 16)
@@ -126,7 +126,7 @@ def test_a_master_on_the_bus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("quiet")
 def test_a_soc_with_the_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the function: what LiteX generates is the same."""
+    """The method does the same as the function: the generated files are equal."""
     headers = []
     for folder, mixins in ((tmp_path / "function", ()), (tmp_path / "method", (litex.WithTqHw,))):
         soc = make_soc(folder, *mixins)
@@ -143,7 +143,7 @@ def test_a_soc_with_the_method(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("quiet")
 def test_two_in_one_soc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of two configurations; each has a page, an interrupt, memory and a port of its own."""
+    """Two accelerators of different configurations; each has its own page, interrupt, memory and port."""
     soc = make_soc(tmp_path)
     add_sdram(soc)
     litex.add_tq_hw(soc, "tiny", name="npu", memory_bytes=1 << 16)
@@ -186,7 +186,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
     ("--config", "n8", "--model", "mlperf_tiny_kws_dscnn.tflite"),
 ], ids=" ".join)
 def test_a_simulated_soc_is_exact(options: tuple[str, ...], tmp_path: Path) -> None:
-    """As a person runs it: firmware from ROM, LiteX's own sequence for the DRAM, VexRiscv with its caches."""
+    """As a user runs it: firmware in ROM, LiteX's own DRAM initialization, VexRiscv with its caches."""
     models = Path(__file__).parents[3] / "shared" / "models"
     done = subprocess.run([sys.executable, EXAMPLES / "sim.py", "--folder", tmp_path,
                            *(models / each if each.endswith(".tflite") else each for each in options)],

@@ -1,4 +1,4 @@
-"""`import tq_hw`: what a notebook asks of it."""
+"""`import tq_hw` as a notebook uses it."""
 
 import inspect
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The notebook's cells run in order, each on what the ones before left."""
+"""The notebook's cells run in order, each with the results of the cells before it."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Tasks in processes: results are kept, what was kept is not done again, and a process that dies costs its tasks."""
+"""Tasks in processes: results are stored, stored results are reused, and a process that dies loses only its tasks."""
 
 import sqlite3
 from pathlib import Path
@@ -41,7 +41,7 @@ def test_what_was_kept_is_not_done_again(store: Store, tmp_path: Path) -> None:
     found = run_tasks([first, first, *others[:1]], store, jobs=1)
     assert found[first.key] == {"cycles": -1}
     assert found[others[0].key]["cycles"] > 0
-    # Another run that is under way has the same file open.
+    # A concurrent run has the same file open.
     second = Store(tmp_path / "deep" / "results.sqlite")
     assert second.find(others[0].key) == found[others[0].key]
     assert second.find(others[1].key) is None

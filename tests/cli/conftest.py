@@ -20,7 +20,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 
-# The helpers beside these tests are imported by their plain names.
+# The helpers in this folder are imported by their plain names.
 sys.path.insert(0, str(Path(__file__).parent))
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -29,7 +29,7 @@ RESOURCES = {"multipliers": 28, "luts": 1000, "carries": 1, "flip_flops": 2000, 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Exit code and what was printed."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -48,7 +48,7 @@ def tq(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.M
         capsys.readouterr()
         code = run([str(argument) for argument in arguments])
         printed = capsys.readouterr()
-        # Whether a simulator has to be built depends on what ran before.
+        # Whether a simulator has to be built depends on earlier tests.
         said = re.sub(r"^tq-hw: building the simulator of .*\n", "", printed.err, flags=re.M)
         return Outcome(code, printed.out, said)
 
@@ -56,7 +56,7 @@ def tq(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.M
 
 
 def conv_model() -> bytes:
-    """A convolution and a pool over 6 x 5 x 3, tensors `image`, `t3`, `t4`."""
+    """A convolution and a pooling of a 6 x 5 x 3 image, tensors `image`, `t3`, `t4`."""
     rng = np.random.default_rng(7)
     builder = ModelBuilder("small")
     image = builder.input((1, 6, 5, 3), scale=0.5, zero_point=-3, name="image")
@@ -77,7 +77,7 @@ def model(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def case(model: Path) -> Path:
-    """The same with `small.npz` next to it: two input sets and what the golden model makes of them."""
+    """The same with `small.npz` next to it: two input sets and the golden model's outputs."""
     graph = parse_model(model.read_bytes(), model.name)
     inputs = np.random.default_rng(3).integers(-128, 128, (2, 1, 6, 5, 3)).astype(np.int8)
     expected = np.stack([golden.run(graph, [one]).outputs[0] for one in inputs])
@@ -87,7 +87,7 @@ def case(model: Path) -> Path:
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Let verification and tools only note that they ran; 75 MHz are asked for and `fmax` of the test is reached."""
+    """Replace verification and tools by stand-ins that record their calls; 75 MHz is the target, `fmax` the result."""
     noted: list[str] = []
 
     def verify(board: Board, model: Path, seed: int, *_: object, **__: object) -> None:

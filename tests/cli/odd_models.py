@@ -1,4 +1,4 @@
-"""Small models of odd forms, by name: what has no tensors, no outputs, no layers, no use, or more than one subgraph."""
+"""Small unusual models by name: without tensors, outputs, layers or effect, or with several subgraphs."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,7 +22,7 @@ def _conv(b: ModelBuilder, x: int) -> int:
 
 
 def _variable(b: ModelBuilder, reads: bool) -> list[int]:
-    """CALL_ONCE, which has no tensors, and ASSIGN_VARIABLE, which has no outputs."""
+    """CALL_ONCE without tensors, and ASSIGN_VARIABLE without outputs."""
     x = _image(b)
     handle = b.tensor((), "resource")
     b.operator("CALL_ONCE", [], [], {"init_subgraph_index": 1})
@@ -127,7 +127,7 @@ def _unread_input() -> bytes:
 
 
 def _unread_floats() -> bytes:
-    """As a mask that the network ignores; of one only the shape is asked for."""
+    """Float inputs that are not read, such as an unused mask; of one only the shape is used."""
     b = ModelBuilder("unread_floats")
     b.input((2, 7), "float32", name="mask")
     b.input((), "float32", name="temperature")

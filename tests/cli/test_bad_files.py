@@ -1,4 +1,4 @@
-"""Files that are not what a command needs: one message on stderr, word for word, with exit code 2."""
+"""Files that a command cannot use: one message on stderr, word for word, with exit code 2."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""A reader that has seen enough is no failure, however early it goes."""
+"""A reader that closes the pipe, however early, is not an error."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""How commands end: exit codes, closed and full streams, interrupts, defects, and never a traceback."""
+"""How commands end: exit codes, closed and full streams, interrupts, internal errors, and never a traceback."""
 
 import os
 import signal
@@ -112,7 +112,7 @@ def test_reader_that_closes_the_pipe_is_no_error() -> None:
 
 
 def _heed() -> None:
-    """A shell starts what runs in the background with interrupts ignored, `nohup` with hang-ups ignored."""
+    """Shells start background jobs with SIGINT ignored, `nohup` with SIGHUP ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
@@ -123,7 +123,7 @@ def test_interrupt_is_130_without_traceback(model: Path, tmp_path: Path, number:
     process = subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "sim", model.name, "--engine", "golden", "--inputs",
                                 "in.npz"], cwd=tmp_path, stderr=subprocess.PIPE,
                                preexec_fn=_heed)
-    # Opening the pipe blocks until the program has it open too.
+    # Opening the pipe blocks until the program opens it, too.
     with (tmp_path / "in.npz").open("wb"):
         time.sleep(0.1)
         process.send_signal(number)

@@ -1,4 +1,4 @@
-"""Every model goes through every command: odd small ones, the real ones beside the repository, and what users make."""
+"""Every model goes through every command: unusual small ones, real ones next to the repository, and users' models."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tq_hw.model.errors import TqError
 from tq_hw.model.tflite.reader import read_model
 
 Tq = Callable[..., Any]
-#: Commands by what a test calls them; `build` has stand-ins for verification and tools.
+#: Command lines by name; verification and tools of `build` are stand-ins.
 COMMANDS = {
     "compile": ("compile", "-o", "out.tqm"),
     "golden": ("sim", "--engine", "golden", "--outputs", "golden.npz"),
@@ -92,13 +92,13 @@ def test_real_networks(tq: Tq, steps: list[str], model: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("model", shared_models("zoo"), ids=lambda path: path.stem)
 def test_networks_as_users_make_them(tq: Tq, steps: list[str], model: Path) -> None:
-    """What compiles goes through every command, the rest is refused by each with the same words."""
+    """A model that compiles goes through every command; every command refuses the others with the same message."""
     try:
         compile_model(read_model(model), load_config("n16"))
     except TqError as error:
         for name, *options in COMMANDS.values():
             result = tq(name, model, *options)
-            # A table of verdicts has the reason in the line of the model.
+            # In the table of verdicts the reason is on the model's line.
             assert (result.code, str(error) in (result.out if name == "verify" else result.err)) == (2, True), name
         return
     for command in COMMANDS:

@@ -1,4 +1,4 @@
-"""Broken compiled files end in results or in one clear message: what long runs once found, and a short run."""
+"""Broken compiled files end in results or one clear message: findings of long runs, and a short run."""
 
 import subprocess
 import sys
@@ -15,7 +15,7 @@ from fuzz_programs import check_one, seeds
 from program_mutations import mutate
 
 BENCHES = Path(__file__).parents[2] / "benches"
-#: The runs of benches/fuzz_programs.py hold 3 s of CPU time; here a file that never ends is told from a busy machine.
+#: benches/fuzz_programs.py limits a run to 3 s of CPU time. Here the limit only catches a file that never ends.
 _SECONDS = 30.0
 Tq = Callable[..., Any]
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tqm"))
@@ -39,7 +39,7 @@ def test_each_engine_refuses_alike(tq: Tq, name: str, message: str) -> None:
 
 
 def test_an_illegal_micro_operation_ends_alike(tq: Tq, tmp_path: Path) -> None:
-    """The table of isa/legality.py is the machine's: a file may have one, and it ends where it would be run."""
+    """A file may contain a word that isa/legality.py's table forbids; the machine stops when it would execute it."""
     path = Path(__file__).parent / "corpus" / "found_943.tqm"
     np.savez(tmp_path / "in.npz", input_0=np.zeros((1, 5, 8, 1), np.int8))
     for engine in ("rtl", "executor"):
@@ -59,7 +59,7 @@ def test_mutations_reach_every_stage(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("inputs", "first"), [(250, 0), pytest.param(20_000, 100_000, marks=pytest.mark.slow)])
 def test_command(inputs: int, first: int, tmp_path: Path) -> None:
-    """In a process of its own, whose memory is limited."""
+    """In a process of its own with limited memory."""
     run = subprocess.run([sys.executable, BENCHES / "fuzz_programs.py", "--inputs", str(inputs), "--first", str(first),
                           "--keep", tmp_path, "--seconds", str(_SECONDS)], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr

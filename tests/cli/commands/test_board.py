@@ -1,4 +1,4 @@
-"""`run` and `emulate`: a model on the Verilated board behind a pseudo-terminal, with faults, resets and wrong files."""
+"""`run` and `emulate`: a model on the Verilated board on a pseudo-terminal, with faults, resets and wrong files."""
 
 import json
 import os
@@ -40,7 +40,7 @@ Start = Callable[..., Emulator]
 
 
 def keywords() -> bytes:
-    """A small network of the kind of DS-CNN: convolution, depthwise and pointwise, average, classifier."""
+    """A small network like DS-CNN: convolution, depthwise and pointwise, average pooling, classifier."""
     rng = np.random.default_rng(11)
 
     def weights(shape: tuple[int, ...], depthwise: bool = False) -> int:
@@ -69,7 +69,7 @@ def keywords() -> bytes:
 
 @pytest.fixture
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """keywords.tflite, in.npz with three input sets, and what the golden model makes of them in expected.npy."""
+    """keywords.tflite, in.npz with three input sets, and the golden model's outputs in expected.npy."""
     monkeypatch.setitem(BOARDS, "small", replace(BOARDS["ulx3s_85f"], name="small", config=TINY))
     (tmp_path / "keywords.tflite").write_bytes(keywords())
     sets = np.random.default_rng(5).integers(-128, 128, (3, 1, 12, 6, 1)).astype(np.int8)
@@ -80,7 +80,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 class ResetEmulator(Emulator):
-    """Is reset after a number of bytes."""
+    """An emulator that is reset after a number of bytes."""
 
     def __init__(self, *arguments: Any, reset_after: tuple[int, ...], **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -152,7 +152,7 @@ def test_faults_of_the_line_change_nothing(tq: Any, files: Path, start: Start, s
 
 @pytest.mark.parametrize("faults", [None, 3], ids=["good", "faults"])
 def test_resets_in_the_middle_change_nothing(tq: Any, files: Path, start: Start, faults: int | None) -> None:
-    """While it loads, and while it runs."""
+    """Resets during loading and during a run."""
     board = start(ResetEmulator, faults=faults, reset_after=(1000, 8000))
     report = run_sets(tq, board.port, "--no-layers")
     check_outputs(files)
@@ -242,7 +242,7 @@ def test_a_schedule_is_for_the_boards_memory(tq: Any, files: Path, monkeypatch: 
 
 
 def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> None:
-    """The real command in a process of its own, on the smallest board."""
+    """The real command in its own process, on the smallest board."""
     with subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "emulate", "--board", "icebreaker", "--port", "board"],
                           stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -266,7 +266,7 @@ def test_emulate_offers_a_port_and_survives_its_button(tq: Any, files: Path) -> 
 
 @contextmanager
 def emulation(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """`tq-hw emulate` of the smallest board in a process of its own, and its port; killed if it does not end."""
+    """`tq-hw emulate` of the smallest board in its own process, and its port; killed if it does not end."""
     with subprocess.Popen([sys.executable, "-m", "tq_hw.cli", "emulate", "--board", "icebreaker", *options],
                           stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -279,7 +279,7 @@ def emulation(*options: str) -> Iterator[tuple["subprocess.Popen[str]", str]]:
 
 
 def ask_without_reading(port: str, count: int) -> int:
-    """Ask a board who it is, several times, and read no answer; return the handle."""
+    """Send several identity requests to a board without reading an answer; return the handle."""
     handle = os.open(port, os.O_RDWR | os.O_NOCTTY)
     frames = Request(Command.OPEN, 1, 77, 24).to_bytes() * count
     while frames:
@@ -291,7 +291,7 @@ def ask_without_reading(port: str, count: int) -> int:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_peer_that_does_not_read_keeps_nobody(tq: Any, files: Path, number: signal.Signals) -> None:
     with emulation("--port", "board") as (process, port):
-        # More answers than the terminal and the emulator hold.
+        # More answers than the buffers of the terminal and the emulator can hold.
         handle = ask_without_reading(port, 5000)
         process.send_signal(number)
         assert process.wait(10) == (0 if number is signal.SIGTERM else 130)
@@ -368,7 +368,7 @@ def test_an_accelerator_in_the_address_space(tq: Any, files: Path, monkeypatch: 
 
 
 def test_a_model_of_which_a_part_stays_with_the_host(tq: Any, files: Path, start: Start) -> None:
-    """Two parts with an operator of the host between them; the file that `compile --partition` writes does as well."""
+    """Two parts with a host operator between them; also from the file of `compile --partition`."""
     pytest.importorskip("ai_edge_litert")
     (files / "middle.tflite").write_bytes(write_model(float_middle()))
     board = start()

@@ -1,4 +1,4 @@
-"""What the commands print and write when all is well, and how a difference is told."""
+"""Output and files of the commands without errors, and the report of a difference."""
 
 import json
 import os
@@ -274,7 +274,7 @@ def test_the_serial_design_is_no_faster_than_it_can_be(tq: Tq, model: Path) -> N
     report = json.loads(tq("compile", model.name, "--config", "serial", "--json", "-").out)
     assert report["design"] == "serial" and 0 < report["utilization"] <= 1
     assert min(report["lost"].values()) >= 0
-    # The compiler's cycles are those of a parallel machine wherever they are shown.
+    # All displayed cycles of the compiler are estimates for a parallel machine.
     page = tq("report", model.name, "--config", "serial", "--engine", "executor", "-o", "r.html", "--json", "-")
     shown = [json.loads(page.out), json.loads(tq(
         "compile", model.name, "--config", "serial", "--partition", "-o", "m.tflite", "--json", "-").out)]
@@ -307,6 +307,6 @@ def test_a_trace_has_real_times(tq: Tq, model: Path) -> None:
     layers = [event for event in trace["traceEvents"] if event["ph"] == "X" and event["tid"] == 0]
     assert (trace["otherData"]["clock_hz"], trace["otherData"]["time_unit"]) == (100_000_000, "us")
     end = layers[-1]["args"]["end_cycle"]
-    # The interrupt comes a few cycles after the last response of memory.
+    # The interrupt comes a few cycles after the memory's last response.
     assert 0 <= cycles - end < 20
     assert abs(layers[-1]["ts"] + layers[-1]["dur"] - end / 100) < 1e-6

@@ -1,4 +1,4 @@
-"""`tq-hw doctor`, and what is said before anything takes long."""
+"""`tq-hw doctor`, and the checks before long work."""
 
 import json
 from collections.abc import Callable
@@ -71,7 +71,7 @@ def test_the_cache_is_cleared(tq: Tq, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_missing_programs_are_named_before_the_model_is_compiled(
         tq: Tq, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})  # what this process has found in another cache
+    monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})  # discard what this process has found in other caches
     without(monkeypatch, "make", "g++", "clang++")
     for module in ("subject", "verifier", "commands.report"):
         monkeypatch.setattr(f"tq_hw.cli.{module}.compile_all", lambda *_, **__: pytest.fail("compiled"))
@@ -103,7 +103,7 @@ def test_a_build_looks_for_its_programs_before_it_verifies(tq: Tq, steps: list[s
 
 
 def test_stages_of_a_build_are_lines_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    """Half an hour without a word is no log."""
+    """A log must not be silent for half an hour."""
     with ProgressBar("arty_a7") as bar:
         told = bar.stages("arty_a7: ")
         for text in ("elaborating", "synthesizing", "synthesizing, 1 s", "synthesizing, 2 s", "placing and routing",

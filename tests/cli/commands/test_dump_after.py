@@ -1,4 +1,4 @@
-"""`tq-hw compile --dump-after`: what a pass made, also where a later one refuses the model."""
+"""`tq-hw compile --dump-after`: the result of a pass, even if a later pass refuses the model."""
 
 from collections.abc import Callable
 from pathlib import Path

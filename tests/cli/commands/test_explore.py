@@ -60,7 +60,7 @@ def space(tmp_path: Path) -> Path:
 
 
 def kept(store: Path) -> int:
-    """Return how many results a store has."""
+    """Return the number of results in a store."""
     if not store.exists():
         return 0
     base = sqlite3.connect(store, timeout=60)
@@ -80,7 +80,7 @@ def test_the_front_of_a_small_space(tq: Tq, space: Path) -> None:
                 "c.toml", "--html", "p.html")
     assert (result.code, result.err) == (0, "")
     report = front()
-    # 24 array rows and 16 of four lanes are too many of them: 6x4x4 takes 40, 6x4 with all lanes is the limit.
+    # The largest machine, 6x4x4, takes 24 + 16 = 40 multipliers, which is the limit: all machines fit.
     assert (report["space"], report["estimated"], report["exhaustive"]) == (12, 12, True)
     points = report["front"]
     times = [point["milliseconds"] for point in points]
@@ -105,7 +105,7 @@ def test_the_front_of_a_small_space(tq: Tq, space: Path) -> None:
 
 
 def test_reports_are_files_beside_the_page(tq: Tq, space: Path) -> None:
-    """Relative links, which hold wherever page and folder go together."""
+    """Relative links remain valid if the page and its folder are moved together."""
     Path("out").mkdir()
     result = tq("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--finalists", "1", "--html",
                 "out/p.html", "--reports", "--json", "r.json")
@@ -145,7 +145,7 @@ def test_a_browser_draws_the_page(tq: Tq, space: Path, browser: Any, width: int)
     page.wait_for_function(f"document.documentElement.scrollWidth <= {width}")
     boxes = page.evaluate("Bokeh.index.roots.map(view => view.el.getBoundingClientRect().toJSON())")
     assert all(box["width"] > (500 if width > 1000 else 250) and box["height"] > 200 for box in boxes[:3]), boxes
-    # Each machine's name leads to what there is of it.
+    # Each machine's name links to its reports.
     page.locator("#front tbody tr a").last.click()
     number = page.locator("#front tbody tr").count()
     assert page.url.endswith(f"#machine{number}")
@@ -173,7 +173,7 @@ def test_a_large_space_is_searched_the_same_way_each_time(tq: Tq, space: Path) -
 
 
 def test_bounds_prove_what_a_whole_search_finds(tq: Tq, space: Path) -> None:
-    """The preset on the front, and the fastest machine, of two that were drawn and those that bounds leave."""
+    """The preset on the front and the fastest machine are proved: two machines are drawn, bounds leave some more."""
     options = ("explore", DIGITS, "--space", space, "--store", "s.db", "--jobs", "1", "--json", "r.json")
     assert tq(*options).code == 0
     whole = front()
@@ -205,7 +205,7 @@ def test_bounds_are_below_every_estimate(tq: Tq, space: Path) -> None:
 
 
 def test_a_packed_machine_has_an_estimate_of_its_own() -> None:
-    """Its program is the same, its array takes slots by two: the estimate is what the compiler says of it."""
+    """The program is the same, but the array takes slots in pairs: the estimate equals the compiler's."""
     memory, model = Memory(30, 8.0), read_model(DIGITS)
     cycles = []
     for packing in (0, 2):
@@ -258,7 +258,7 @@ def test_finalists_run_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
 
 
 def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the synthesis says that the preset fits and nothing else does."""
+    """Here, by synthesis, only the preset fits."""
     built = []
 
     def synthesize(board: Board, memory: object, folder: Path) -> dict[str, float]:
@@ -277,7 +277,7 @@ def test_finalists_are_synthesized(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_finalists_are_routed(tq: Tq, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Here the preset misses its clock by a tenth, and the others find no place."""
+    """Here the preset misses its clock by a tenth, and the others cannot be placed."""
     def build(board: Board, memory: object, folder: Path) -> BuildResult:
         if board.config.fingerprint != BOARDS["ulx3s_85f"].config.fingerprint:
             raise ToolError("nextpnr-ecp5 failed: no room")
@@ -349,7 +349,7 @@ def test_a_store_that_cannot_be_written_is_named(tq: Tq, space: Path, tmp_path: 
 
 
 def test_interrupted_it_says_one_line(space: Path, tmp_path: Path) -> None:
-    space.write_text(SPACE.replace("[4, 6]", "[4, 5, 6, 7, 8]"), encoding="utf-8")  # many that are left
+    space.write_text(SPACE.replace("[4, 6]", "[4, 5, 6, 7, 8]"), encoding="utf-8")  # many machines stay unestimated
     process = subprocess.Popen([sys.executable, "-m", "tq_hw", "explore", str(DIGITS), "--space", str(space), "--store",
                                 str(tmp_path / "s.db"), "--jobs", "2"], stdout=subprocess.DEVNULL,
                                stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -366,7 +366,7 @@ def test_options_are_tried_where_they_are_of_use(monkeypatch: pytest.MonkeyPatch
     model = read_model(DIGITS)
     packed = Machine(replace(board.config, dsp_packing=2), {})
     monkeypatch.setattr("tq_hw.cli.explore.options.machines", lambda _family: (packed,))
-    # Two packed products take two multipliers of an ECP5, so that only arrays of odd rows would change, for the worse.
+    # On an ECP5 two packed products take two multipliers, so only arrays of odd rows would change, for the worse.
     assert with_options(target, [model]).space["dsp_packing"] == (0,)
     monkeypatch.setattr("tq_hw.cli.explore.options.multipliers", lambda config, _family: {"array": -config.dsp_packing})
     assert with_options(target, [model]).space["dsp_packing"] == (0, 2)

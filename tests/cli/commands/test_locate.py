@@ -1,4 +1,4 @@
-"""A mistake that is put into one engine is found: operator, tile, element, stage."""
+"""A fault injected into one engine is located: operator, tile, element, stage."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ def found(tq: Tq, model: Path) -> re.Match[str]:
 
 
 def test_wrong_accumulator(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A compiler that adds 64 to the bias of channel 2."""
+    """The compiler adds 64 to the bias of channel 2."""
     def wrong(graph: Model, *arguments: Any, **options: Any) -> Any:
         tensors = [replace(t, data=t.data + np.array([0, 0, 64, 0], np.int32))
                    if t.dtype == "int32" and t.data is not None and t.data.size == 4 else t for t in graph.main.tensors]
@@ -54,7 +54,7 @@ def test_wrong_accumulator(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_wrong_rounding(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An executor that floors where it should round half away from zero."""
+    """The executor rounds down instead of half away from zero."""
     right = uop._shift_right
     monkeypatch.setattr(uop, "_shift_right", lambda x, by, rounding: right(x, by, Rounding.FLOOR))
     match = found(tq, model)
@@ -63,7 +63,7 @@ def test_wrong_rounding(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_wrong_order_is_told_apart(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An executor that goes wrong only when nothing but the last tensor is stored."""
+    """The executor fails only if no tensor but the last one is stored."""
     def wrong(program: Any, inputs: Sequence[np.ndarray]) -> Any:
         result = execute(program, inputs)
         if len(program.outputs) > 1:
@@ -94,7 +94,7 @@ def test_sim_tells_a_difference_and_writes_what_it_found(tq: Tq, model: Path, mo
 
 @pytest.mark.parametrize("config", ["tiny", "n9x8", "n16x8"])
 def test_tiles_share_the_elements_out(model: Path, config: str) -> None:
-    """Each tile holds as many pixels as it has slots, in order, and each pixel all of its channels."""
+    """Each tile holds as many pixels as it has slots, in order, with all channels of each pixel."""
     program = compile_model(with_outputs(read_model(model), [3]), PRESETS[config]).program
     runs = {run.run: run for run in operations(program.commands, program.config)[Unit.VECTOR]}
     elements: dict[Tile, list[int]] = {}

@@ -1,4 +1,4 @@
-"""`--partition`: what the commands write, print and refuse."""
+"""`--partition`: output, files and refusals of the commands."""
 
 import json
 from collections.abc import Callable
@@ -73,7 +73,7 @@ def test_a_whole_model_may_be_one_operator(tq: Tq, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("outputs", ["yx", "yy", "xyxy"])
 def test_outputs_that_are_inputs_or_given_twice(tq: Tq, tmp_path: Path, outputs: str) -> None:
-    """The operator gives each of its tensors once, and none that the caller gives."""
+    """An operator outputs each tensor once, and none that is an input of the model."""
     b = ModelBuilder("odd")
     x = b.input((1, 8), scale=0.1)
     y = b.add("LOGISTIC", [x])
@@ -148,7 +148,7 @@ def test_a_report_of_what_litert_does_not_run_whole(tq: Tq, tmp_path: Path, monk
 
 
 def test_an_operator_without_inputs_is_named(tq: Tq, tmp_path: Path) -> None:
-    """The reader's message, though what would stay with the host was to be added to it."""
+    """The reader's message comes first, although a partition would be added to the refusal."""
     b = ModelBuilder("bare")
     model = b.model(b.add("QUANTIZE", [b.input((1, 4))]))
     bare = replace(model.main, operators=(replace(model.main.operators[0], inputs=()),))
@@ -229,7 +229,7 @@ def test_a_refusal_counts_operators_of_one_kind(tq: Tq, tmp_path: Path) -> None:
 
 
 def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> None:
-    """As the converter leaves a square of int16 that goes on in float32; LiteRT refuses it, too."""
+    """A square of int16 followed by float32, as the converter leaves it; LiteRT refuses it, too."""
     b = ModelBuilder("mixed")
     x = b.add("RELU", [b.input((1, 8), "int16", scale=0.1)])
     square = b.tensor((1, 8), "float32")

@@ -1,4 +1,4 @@
-"""`tq-hw verify` in several processes and on a cluster: the verdicts of one, in the cases' order."""
+"""`tq-hw verify` in several processes and on a cluster: the verdicts of a single process, in the cases' order."""
 
 import json
 from collections.abc import Callable
@@ -13,13 +13,13 @@ from tq_hw.model.samples.layers import sample
 from tq_hw.model.tflite.writer import write_model
 
 Tq = Callable[..., Any]
-#: Dask takes None, which its signature does not say.
+#: Dask accepts None, which its type signature omits.
 NO_DASHBOARD: dict[str, Any] = {"dashboard_address": None}
 
 
 @pytest.fixture
 def cases(tmp_path: Path) -> Path:
-    """Three models, of which one has wrong expectations next to it."""
+    """Three models, one of them with wrong expectations."""
     folder = tmp_path / "cases"
     folder.mkdir()
     for number in range(3):

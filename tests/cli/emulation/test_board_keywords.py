@@ -1,4 +1,4 @@
-"""MLPerf Tiny's keyword spotting on an emulated board, `emulate` and `run` in processes of their own."""
+"""MLPerf Tiny's keyword spotting on an emulated board; `emulate` and `run` are separate processes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ from tq_hw.sim import golden
 BOARD = "ulx3s_85f"
 TQ = [sys.executable, "-m", "tq_hw.cli"]
 
-# test_board.py has the same steps with a small model.
+# test_board.py does the same with a small model.
 pytestmark = pytest.mark.slow
 
 
@@ -34,7 +34,7 @@ def network(shared: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, network: Path) -> None:
-    """in.npz with three input sets, and what the golden model makes of them in expected.npy."""
+    """in.npz with three input sets, and the golden model's outputs in expected.npy."""
     monkeypatch.chdir(tmp_path)
     model = read_model(network)
     shape = model.main.tensors[model.main.inputs[0]].shape
@@ -97,7 +97,7 @@ def test_good_line_and_wrong_files(network: Path) -> None:
 
 @pytest.mark.parametrize("faults", [(), ("--faults", "1")], ids=["good", "faults"])
 def test_resets_in_the_middle(network: Path, faults: tuple[str, ...]) -> None:
-    """Once while it loads, again while it runs."""
+    """One reset during loading, one during a run."""
     with emulate(*faults) as board:
         began = time.monotonic()
         exact_run(network, "--no-layers")

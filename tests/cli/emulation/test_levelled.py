@@ -1,4 +1,4 @@
-"""A board whose DDR3 is levelled after each reset: other windows each time, a network's result is bit-exact."""
+"""A board whose DDR3 is levelled after each reset: the windows differ each time, results stay bit-exact."""
 
 import threading
 

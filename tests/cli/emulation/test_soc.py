@@ -1,4 +1,4 @@
-"""`sim --soc`: the firmware on the Verilated soft core prints what the golden model computes, or what is wrong."""
+"""`sim --soc`: the firmware on the Verilated soft core prints the golden model's outputs, or the error."""
 
 import importlib.util
 import json
@@ -86,7 +86,7 @@ def program(model: Path) -> Program:
 
 @pytest.fixture
 def boot() -> Iterator[Boot]:
-    """Boot a board; it is given back at the end."""
+    """Boot a board; it is closed at the end."""
     booted: list[Machine] = []
 
     def make(*arguments: Any, **options: Any) -> Machine:
@@ -99,7 +99,7 @@ def boot() -> Iterator[Boot]:
 
 
 class Machine:
-    """The board, run until it has nothing more to say."""
+    """The board, run until it prints nothing more."""
 
     def __init__(self, image: bytes, code: bytes | None = None, **options: Any) -> None:
         facts = soc_facts(BOARD, BOARD.memories[0])
@@ -109,7 +109,7 @@ class Machine:
         self._bench.reset(7)
 
     def listen(self, send: bytes = b"") -> list[str]:
-        """Send bytes, and return what it says until it waits for more."""
+        """Send bytes; return the output until the board waits for more."""
         said = self._bench.exchange(send, 1)
         for _ in range(200):
             said += self._bench.exchange(b"", 20_000)
@@ -207,7 +207,7 @@ def test_wrong_options_of_a_build(tq: Any, arguments: tuple[str, ...], message: 
 
 
 def without(patched: pytest.MonkeyPatch, package: str) -> None:
-    """Let a Python package look as if it were not installed."""
+    """Hide a Python package, as if it were not installed."""
     found = importlib.util.find_spec
     patched.setattr(importlib.util, "find_spec", lambda name, *more: None if name == package else found(name, *more))
 

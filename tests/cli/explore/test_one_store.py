@@ -1,4 +1,4 @@
-"""Two searches at once on one store: each finds what it finds alone, and the store has every result of both."""
+"""Two concurrent searches with one store: each finds what it finds alone, and the store gets the results of both."""
 
 import json
 import sqlite3
@@ -20,7 +20,7 @@ requantize_lanes = [1, 2, 4]
 scratchpad_bytes = [8192, 16384]
 acc_words = 16
 """
-#: Both spaces have the machines of four rows.
+#: Machines with four rows are in both spaces.
 ROWS = ("[4, 5]", "[3, 4]")
 
 

@@ -1,4 +1,4 @@
-"""A route is asked for where the tools of one family of FPGAs are installed, and no other's."""
+"""A route needs only the tools of the board's own family of FPGAs."""
 
 from importlib.metadata import PackageNotFoundError, version
 

@@ -1,4 +1,4 @@
-"""After a confirmation figures of one kind are compared: what was measured with what was measured."""
+"""After a confirmation only figures of the same kind are compared: measured ones with measured ones."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -28,7 +28,7 @@ acc_words = 16
 
 
 class Measured(Workers):
-    """Answers RTL runs, syntheses and routes with what is written here, by the sizes of a machine."""
+    """Results of RTL runs, syntheses and routes that are given by the test, by machine size."""
 
     def __init__(self, answers: Mapping[tuple[int, int], Any]) -> None:
         super().__init__(Path("unused"))
@@ -60,7 +60,7 @@ def estimated(aims: list[Aim], target: Target, tmp_path_factory: pytest.TempPath
 
 
 def runs(found: Exploration, factors: Mapping[tuple[int, int], float]) -> Measured:
-    """Return RTL runs that take other cycles than the estimates."""
+    """Return RTL runs whose cycles differ from the estimates."""
     return Measured({sizes: {"cycles": round(factor * point.models["digits"]["cycles"]), "bytes": point.bytes}
                      for point in found.points for sizes, factor in factors.items()
                      if sizes == (point.config.rows, point.config.requantize_lanes)})
@@ -72,7 +72,7 @@ def by_sizes(found: Exploration) -> dict[tuple[int, int], Point]:
 
 def test_an_estimate_does_not_beat_the_cycles_of_the_preset(estimated: Exploration, aims: list[Aim],
                                                             target: Target) -> None:
-    """On the RTL the preset is slower than the estimate of a smaller machine, which the RTL may slow down as well."""
+    """On the RTL the preset is slower than a smaller machine's estimate, but that may be slower on the RTL, too."""
     slow = {(6, 2): 2.0, (4, 2): 2.0}
     found = confirm(("rtl",), estimated, aims, target, runs(estimated, slow), 1)
     smaller, preset = by_sizes(found)[4, 1], by_sizes(found)[4, 2]
@@ -83,7 +83,7 @@ def test_an_estimate_does_not_beat_the_cycles_of_the_preset(estimated: Explorati
                                           "as it was")]
     assert found.by_estimates == estimated
     assert {point.config for point in (smaller, preset)} <= {point.config for point in found.front}
-    # The slower one is what was asked for and measured.
+    # The slower one was requested and measured.
     assert found.chosen is not None
     assert (found.chosen.config.rows, found.chosen.confirmed_by) == (6, ("rtl",))
 
@@ -99,16 +99,16 @@ def test_measured_machines_are_compared_by_what_was_measured(estimated: Explorat
 
 
 def test_a_bound_decides_without_a_run(estimated: Exploration, aims: list[Aim], target: Target) -> None:
-    """The preset takes fewer cycles than the other's array at its quickest could."""
+    """The preset takes fewer cycles than the lower bound of the other machine's array."""
     found = confirm(("rtl",), estimated, aims, target, runs(estimated, {(6, 2): 1.0, (4, 2): 0.01}), 1)
     assert (found.preset_on_front, found.undecided) == (True, 0)
     assert "preset" in found.proved
-    # The fastest is the preset now, and so sure to be.
+    # The preset is the fastest now, which is proved.
     assert (found.front[0].config.name, found.proved) == ("tiny", ("preset", "fastest"))
 
 
 def test_the_fastest_is_not_sure_before_a_slower_one(estimated: Exploration, aims: list[Aim], target: Target) -> None:
-    """The finalist turns out slower than the estimate of another one, which nobody ran."""
+    """The finalist turns out slower than the estimate of another machine that was not run."""
     found = confirm(("rtl",), estimated, aims, target, runs(estimated, {(6, 2): 9.0, (4, 2): 1.0}), 1)
     assert "fastest" not in found.proved
 
@@ -116,7 +116,7 @@ def test_the_fastest_is_not_sure_before_a_slower_one(estimated: Exploration, aim
 @pytest.mark.parametrize(("way", "proved", "undecided"), [("synth", ("fastest",), 1), ("route", (), 2)])
 def test_cells_and_clocks_are_compared_alike_too(aims: list[Aim], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                  way: str, proved: tuple[str, ...], undecided: int) -> None:
-    """The preset has more cells, or a slower clock, than the estimates of machines with other lanes say of them."""
+    """The preset has more cells, or a slower clock, than the estimates for machines with other lanes."""
     monkeypatch.setattr(f"tq_hw.cli.explore.confirm.{'synthesis' if way == 'synth' else 'route'}_task",
                         lambda board, memory, config: Task(str(config.fingerprint), print, b"", {"config": {
                             "rows": config.rows, "requantize_lanes": config.requantize_lanes}}))
@@ -130,14 +130,14 @@ def test_cells_and_clocks_are_compared_alike_too(aims: list[Aim], tmp_path: Path
                          for lanes, found in cells.items()})
     found = confirm((way,), estimated, aims, target, measured, 0)
     assert (found.preset_on_front, found.proved, found.undecided) == (None, proved, undecided)
-    # Later ways go on with what was confirmed.
+    # Later ways of confirming continue from the confirmed points.
     assert [point.confirmed_by for point in finalists_of(found, 2)] == [(way,), ()]
     every = confirm((way,), estimated, aims, target, measured, 9)
     assert (every.preset_on_front, every.proved, every.undecided) == (True, ("preset", "fastest"), 0)
 
 
 def point(name: str, milliseconds: float, before: float = 0.0) -> Point:
-    """Return a machine of one size in everything but its time; `before` is the estimate of one that was measured."""
+    """Return a machine; all are equal except for their time. `before` is the estimate of a measured one."""
     taken = {"luts": 1, "multipliers": 1, "block_rams": 1}
     aim = Aim("m", "m", b"")
 
@@ -155,11 +155,11 @@ def names(*points: Point) -> list[str]:
 
 
 def test_a_front_of_both_kinds() -> None:
-    # Among measured ones the measured time counts, whatever was estimated.
+    # Measured points are compared by measured time, whatever their estimates.
     assert names(point("a", 5, 1), point("b", 4, 2)) == ["b"]
-    # A measured one hides what was worse by its estimate, and still is.
+    # A measured point hides another that was worse by estimate and is worse by measurement.
     assert names(point("a", 5, 4), point("b", 6)) == ["a"]
-    # It hides nothing that its measured time is not better than, and is hidden by no estimate.
+    # It hides only points that its measured time beats, and no estimate hides it.
     assert names(point("a", 8, 4), point("b", 6)) == ["b", "a"]
     assert names(point("a", 8, 7), point("b", 6)) == ["b", "a"]
     assert names(point("a", 5, 7), point("b", 6)) == ["a", "b"]

@@ -34,7 +34,7 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 def test_the_same_files_every_time(core: Path, tmp_path: Path) -> None:
-    """Also by the options that the folder's own file says."""
+    """The file that the folder contains reproduces it, with its options."""
     (tmp_path / "empty").mkdir()
     assert run(["generate", "--config", str(core / "npu.toml"), "-o", str(tmp_path / "empty")]) == 0
     assert digests(tmp_path / "empty") == digests(core)
@@ -67,7 +67,7 @@ def test_lint_is_clean_with_the_assertions_bound(options: list[str], core: Path,
 
 
 def test_memories_that_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a small netlist in the place of the machine."""
+    """With a small netlist instead of the machine."""
     queue = to_readable_verilog(Queue(40, 64, registered=True), "npu", macros=True)
     monkeypatch.setattr("tq_hw.cli.package.folder.verilog", lambda core: queue)
     monkeypatch.setattr("tq_hw.cli.package.folder.bench_files", lambda core: {"tb/run.py": b"npu_memories.v"})
@@ -83,7 +83,7 @@ def the_macros_are_said_everywhere(core: Path) -> None:
     rtl, models = ((core / "rtl" / name).read_text(encoding="utf-8") for name in ("npu.v", "npu_memories.v"))
     assert macros
     for macro in macros:
-        # A module that has one may have several instances itself.
+        # A module with instances may itself be instantiated several times.
         assert 1 <= len(re.findall(rf"^  {macro['module']} u_", rtl, re.M)) <= macro["instances"]
         assert f"module {macro['module']} (" in models and f"module {macro['module']} " not in rtl
         assert f"| `{macro['module']}` | {macro['instances']} |" in (core / "README.md").read_text(encoding="utf-8")
@@ -149,7 +149,7 @@ def test_fusesoc_names_files_that_exist(core: Path) -> None:
     hooks = [script for target in described["targets"].values() for scripts in target.get("hooks", {}).values()
              for script in scripts]
     assert hooks == ["icarus", "verilator"] == list(described["scripts"])
-    # What the simulation needs stands where its program looks for it.
+    # Files for the simulation are where its program looks for them.
     copied = {next(iter(file)): next(iter(file.values()))["copyto"] for file in described["filesets"]["tb"]["files"]}
     assert all(name == place for name, place in copied.items()) and {f"tb/{path.name}" for path in (
         core / "tb").iterdir() if path.name != "requirements.txt"} <= set(copied)

@@ -1,4 +1,4 @@
-"""No input of a core reaches an output within a cycle."""
+"""A core has no combinational path from an input to an output."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ Edges = list[tuple[set[str], set[str]]]
 
 
 class Paths:
-    """Ways through a design that no clock is on."""
+    """The combinational paths of a design."""
 
     def __init__(self, modules: dict[str, Module]) -> None:
         self.modules = modules
@@ -21,7 +21,7 @@ class Paths:
         self.known: dict[tuple[str, str], set[str]] = {}
 
     def outputs(self, name: str, port: str) -> set[str]:
-        """Outputs of a module that depend on one of its inputs within a cycle."""
+        """Outputs of a module that depend combinationally on one of its inputs."""
         if (name, port) not in self.known:
             seen, waiting = {port}, [port]
             readers = self.edges(name)

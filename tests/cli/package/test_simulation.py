@@ -1,4 +1,4 @@
-"""The test of a generated folder, run as a stranger runs it."""
+"""The test of a generated folder, run as its user runs it."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ from tq_hw.sim.golden.run import run as golden
 
 
 def simulate(core: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the test of a folder as a stranger runs it: by its own program, in Verilator, with its assertions."""
+    """Run the folder's test as its user does: with its own program, in Verilator, with assertions."""
     environment = {**os.environ, **environment, "MAKEFLAGS": "OPT_FAST=-O1 OPT_GLOBAL=-O0",
                    "COCOTB_LOG_LEVEL": "WARNING"}
     return subprocess.run([sys.executable, "-P", core / "tb" / "run.py", "verilator"], env=environment,
@@ -36,13 +36,13 @@ def test_what_cannot_be_simulated_is_said(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (1, f"TQ_MODEL: there is no file {tmp_path / 'none.tqm'}\n")
     done = subprocess.run([sys.executable, core / "tb" / "run.py", "none"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr.startswith("none: Simulator 'none' is not in supported list: ")
-    # One that cannot be built: the reason is what the simulator said.
+    # A simulation that cannot be built: the error includes the simulator's message.
     (core / "rtl" / "npu.v").write_text("module npu(; endmodule")
     done = simulate(core)
     assert done.returncode == 1 and done.stderr.splitlines()[-1].startswith("verilator: Command failed")
 
 
-#: What is simulated: configuration, bus to the registers, bus to memory, memories.
+#: Simulated cores: configuration, register bus, memory bus, memories.
 SIMULATED = [
     *(("tiny", control, "axi4", "inferred") for control in CONTROLS), ("tiny", "apb", "wishbone", "inferred"),
     ("serial", "wishbone", "wishbone", "inferred"), ("n8", "axi4lite", "axi4", "inferred"),
@@ -56,7 +56,7 @@ SIMULATED = [
                          ids=["-".join(one) for one in SIMULATED])
 def test_the_simulation_is_exact(name: str, control: str, memory_bus: str, memories: str, tmp_path: Path,
                                  shared: Path) -> None:
-    """The digits model, and from n8 on keyword spotting, too."""
+    """The digits model, and from n8 on also keyword spotting."""
     config = name
     if name == "square12":
         config = str(tmp_path / "square12.toml")

@@ -1,4 +1,4 @@
-"""`tq-hw report`: what stands on the page, that it needs no network, and that a browser draws it."""
+"""`tq-hw report`: the page's contents, that it needs no network, and that a browser draws it."""
 
 import importlib.util
 import json
@@ -26,7 +26,7 @@ from tq_hw.sim.rtl.simulate import layer_cycles
 from tq_hw.sim.traffic import Traffic
 
 Tq = Callable[..., Any]
-#: A name that breaks out of a page that does not escape it.
+#: A name that would break out of a page without escaping.
 NASTY = "</script><script>document.title='broken'</script><b>&\u2028"
 
 
@@ -150,13 +150,13 @@ def test_tenants_cover_what_the_operations_touch() -> None:
     resident = [tenant for tenant in tenants if tenant.kind == "tensor" and tenant.memory == "scratchpad"]
     for number, one in enumerate(resident):
         for other in resident[:number]:
-            # Two tensors at one place: every unit is through with the first when it begins with the second.
+            # Two tensors at one address: every unit has finished with the first before it begins with the second.
             apart = one.high <= other.low or other.high <= one.low
             assert apart or all(other.runs[unit][1] < one.runs[unit][0] for unit in one.runs if unit in other.runs)
 
 
 def test_what_the_scratchpad_holds_at_once() -> None:
-    """A word that two tenants have for a moment counts once; no machine holds more than it has."""
+    """A word that two tenants share for a moment counts once; the peak never exceeds the machine's memory."""
     times = {Unit.LOAD: np.array([[0, 40], [30, 60], [50, 90]])}
     lives = [(0, 8, 0, 0), (4, 12, 1, 1), (0, 6, 2, 2)]
     tenants = [Tenant("scratchpad", "strip", "x", low, high, {Unit.LOAD: (first, last)})
@@ -242,7 +242,7 @@ def test_roofline_has_the_layers_that_multiply() -> None:
 
 
 def test_layers_that_take_turns_are_one_group(tq: Tq) -> None:
-    """A wide image goes strip by strip through two layers: cycles are of both together, no share is over 100 %."""
+    """A wide image goes strip by strip through two layers: cycles are those of both, no share exceeds 100 %."""
     rng = np.random.default_rng(1)
     builder = ModelBuilder("wide")
     x = builder.input((1, 96, 96, 8), scale=0.5, zero_point=-3)
@@ -348,19 +348,19 @@ def test_a_browser_draws_it(tq: Tq, browser: Any) -> None:
     assert all(box["width"] > 500 and box["height"] > 200 for box in boxes[:6])
     assert page.locator("#layers tbody tr").count() == 2
     assert page.locator("#layers tbody tr td").nth(1).inner_text() == "CONV_2D"
-    # The plots over time move together.
+    # The plots over time share their range.
     page.evaluate("Bokeh.documents[0].roots()[1].x_range.setv({start: 10, end: 50})")
     assert page.evaluate("Bokeh.documents[0].roots().slice(1).map(root => [root.x_range.start, root.x_range.end])") == [
         [10, 50]] * 5
-    # A click sorts the layers, the largest first, a second one the other way.
+    # A click sorts the layers in descending order, a second one in ascending order.
     for order in (sorted, lambda found: sorted(found, reverse=True)):
         page.locator("#layers thead th").nth(0).click()
         shown = [int(text) for text in page.locator("#layers tbody td:first-child").all_inner_texts()]
         assert shown == order(shown)[::-1] and len(shown) == 2
-    # Nothing but wide tables is wider than a phone.
+    # Only wide tables are wider than a phone.
     page.set_viewport_size({"width": 390, "height": 800})
     page.wait_for_function("document.documentElement.scrollWidth <= 390")
-    # Figures in words are seen whole: their words wrap.
+    # Figures with text are fully visible: their words wrap.
     cut = "tables => tables.filter(t => t.parentElement.scrollWidth > t.parentElement.clientWidth).map(t => t.id)"
     assert page.locator(".words").evaluate_all(cut) == []
     assert problems == []

@@ -1,4 +1,4 @@
-"""Tables: whatever the width is, every number is there whole."""
+"""Tables: every number is shown in full at any width."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The figures of a report add up, and none is over what there is: of estimates, and of what the RTL counted."""
+"""The figures of a report are consistent and within the limits of the machine, both estimated and measured ones."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def _conv(b: ModelBuilder, op: str, x: int, channels: int, *weights: int, **opti
 
 
 def spread() -> Model:
-    """Weights that a matrix needs more of than the model has: groups, two outputs of a channel, shuffled channels."""
+    """Weights that are larger as a matrix than in the model: groups, two outputs per channel, shuffled channels."""
     b = ModelBuilder("spread")
     x = b.input((1, SIDE, SIDE, 8), scale=0.5, zero_point=-3)
     y = _conv(b, "CONV_2D", x, 8, 8, 3, 3, 2)
@@ -51,7 +51,7 @@ def spread() -> Model:
 
 
 def products() -> Model:
-    """Weights that are computed, and many that are used once."""
+    """Computed weights, and many that are used once."""
     b = ModelBuilder("products")
     x = b.input((1, 1, 12, 16), scale=0.5, zero_point=-3)
     y = b.add("BATCH_MATMUL", [x, x], shape=(1, 1, 12, 12), scale=9.0, zero_point=1, options={
@@ -66,7 +66,7 @@ MODELS = {"digits": digits, "spread": spread, "products": products}
 
 
 def check(report: Report, model: Model, config: Config) -> None:
-    """Raise AssertionError where figures of a report contradict each other."""
+    """Raise AssertionError if figures of a report contradict each other."""
     cycles, rows, lost = report["cycles"], report["layers"], report["lost"]
     assert sum(lost.values()) == cycles and min(lost.values()) >= 0
     assert sum(row["cycles"] for row in rows) == cycles and min(row["cycles"] for row in rows) >= 0

@@ -1,4 +1,4 @@
-"""Random inputs that are indices stay in the tables that they reach."""
+"""Random indices stay in the range of the tables that they reach."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from tq_hw.model.tflite.reader import parse_model
 
 
 def test_indices_lie_in_the_smallest_table() -> None:
-    """As Keras writes an Embedding: indices below 0 count from the end."""
+    """As Keras exports an Embedding: negative indices count from the end."""
     b = ModelBuilder("text")
     x = b.input((1, 300), "int32")
     outputs = []

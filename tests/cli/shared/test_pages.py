@@ -1,4 +1,4 @@
-"""Help pages: no line is wider than the terminal, no number of them is cut, and there is every option."""
+"""Help pages: no line is wider than the terminal, no number is cut, and every option is listed."""
 
 import re
 

@@ -15,7 +15,7 @@ def test_the_rate_is_that_of_the_tasks_after_the_first(monkeypatch: pytest.Monke
             meter.seen(done, 100, "machines estimated")
         assert capsys.readouterr().err == ("3 of 100 machines estimated, 0.1 per second, 970 s left\n"
                                            "24 of 100 machines estimated, 0.7 per second, 102 s left\n")
-        # A search that goes on where one stopped has done some already.
+        # A resumed search has done some tasks before.
         now += 1.0
         meter.seen(90, 100, "machines confirmed")
         now += 12.0
