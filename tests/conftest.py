@@ -1,4 +1,4 @@
-"""Material that lies beside the repository, and the public engines."""
+"""Material next to the repository, and the public engines."""
 
 import gc
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from tests.running import running_oracles
 from tq_hw.sim.mixed.host import close_engines
 from tq_hw.sim.oracles import ENGINES, Oracle, available
 
-#: New objects before cycles are looked for among them: a design has hundreds of thousands. The default is 700.
+#: Number of new objects before garbage collection: a design has hundreds of thousands. The default is 700.
 _NEW_OBJECTS = 20_000
 
 
@@ -32,7 +32,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _no_oracle_is_left() -> Iterator[None]:
-    """Every test and fixture closes what it started: this one begins first and ends last."""
+    """Every test and fixture must close what it started. This fixture starts first and ends last."""
     yield
     close_engines()
     assert running_oracles() == [], "not closed: use the fixture `oracles`, or `with`"
@@ -56,6 +56,6 @@ def oracles() -> Iterator[Callable[[str], Oracle]]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add what tests of the golden model may write."""
+    """Add the option that lets tests of the golden model write their record."""
     parser.addoption("--record-engines", action="store_true",
                      help="keep which operators agreed with which engine, for docs/reference/operators.md")

@@ -38,7 +38,7 @@ class Net:
 
 
 def _nested(n: Net) -> list[int]:
-    """What came out wrong in every output at 1x1: parts of a part never reached the host."""
+    """The network whose outputs were all wrong at 1x1: parts of a part never reached the host."""
     return [n.conv(n.concat(n.conv(n.x, 16), n.concat(n.conv(n.x, 16), n.conv(n.x, 32))), 16)]
 
 
@@ -79,7 +79,7 @@ def _residual(n: Net) -> list[int]:
 
 
 def _shuffled(n: Net) -> list[int]:
-    """Halves of one tensor join again the other way round, inside another one."""
+    """The halves of one tensor are joined again in the opposite order, inside another concatenation."""
     x = n.conv(n.x, 64)
     low, high = n.slice(x, 0, 32), n.slice(x, 32, 32)
     return [n.conv(n.concat(n.conv(low, 16), n.concat(high, low)), 16)]

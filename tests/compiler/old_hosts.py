@@ -1,4 +1,4 @@
-"""How hosts were found once: networks with nested concatenations of one pixel came out wrong."""
+"""An earlier search for hosts, which made networks with nested concatenations of one pixel wrong."""
 
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.ir.staged import Staged
@@ -10,7 +10,7 @@ __all__ = ["old_hosts"]
 
 
 def old_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Find hosts as it was: parts of a part were not asked, so a host could have contents in memory alone."""
+    """Find hosts as before: parts of a part were not checked, so a host could have contents in memory only."""
     parts: dict[Value, list[tuple[Value, bool]]] = {}
     read = {value for layer in graph.layers for value in layer.inputs}
     made = {layer.output for layer in graph.layers}

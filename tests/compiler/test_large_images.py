@@ -44,7 +44,7 @@ def test_a_quarter_of_full_hd_made_twice_as_large() -> None:
 
 
 def _places_are_apart(compiled: Compiled) -> None:
-    """Tensors that are needed together have bytes of their own; others share them."""
+    """Tensors that are live at the same time have separate bytes; others may share them."""
     places = [(offset, offset + size, life) for _, region, offset, size, life in compiled.emitter.places()
               if region == REGION_ARENA]
     shared = 0

@@ -61,7 +61,7 @@ def test_a_streamed_layer_becomes_faster(monkeypatch: pytest.MonkeyPatch) -> Non
     {"parts": 4}, {"parts": 1}, {"operation_cycles": 16}, {"dips": True}, {"tile_slots": 7}, {"tile_slots": 40}])
 @pytest.mark.parametrize("config", ["n16", "n8"])
 def test_every_move_leaves_the_integers(monkeypatch: pytest.MonkeyPatch, config: str, move: dict[str, int]) -> None:
-    """Forced upon all layers, even where it does not pay."""
+    """Applied to all layers, even where it does not pay."""
     monkeypatch.setattr(search, "_MOVES", (move,))
     monkeypatch.setattr(search, "_LEAST_CYCLES", -1 << 40)
     monkeypatch.setattr(search, "_LEAST_SHARE", -1e-9)
@@ -75,7 +75,7 @@ def test_every_move_leaves_the_integers(monkeypatch: pytest.MonkeyPatch, config:
 
 
 def test_the_best_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A move that makes everything slower changes nothing."""
+    """A move that makes everything slower is not applied."""
     model = convolutions(24, (16, 16, 16), 3)
     best = cycles(model, "n16")
     monkeypatch.setattr(search, "_MOVES", (*search._MOVES, {"parts": 24}))

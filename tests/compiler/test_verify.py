@@ -1,4 +1,4 @@
-"""The compiler's check of its own commands: it refuses streams that compute something else, and takes all others."""
+"""The compiler's check of its own commands: it refuses streams with wrong results, and accepts all others."""
 
 import re
 import sys

@@ -1,4 +1,4 @@
-"""Streams with one change: the check refuses them, or the executor gives what it gave before."""
+"""Streams with one change: the check refuses them, or the executor's outputs stay the same."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ import stream_mutants
 from stream_mutants import CHANGES, Tally, check_mutants
 
 FEW = ("conv", "depthwise", "max_pool", "softmax", "rows", "reduce", "batch_matmul", "transpose", "chain")
-#: Changes of which most mean something: nearly all must be refused, and of the others some.
+#: Changes that usually alter results: nearly all must be refused. Of the other changes, some must be.
 MOSTLY = {"drop", "token", "address", "length"}
 
 

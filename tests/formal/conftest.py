@@ -1,4 +1,4 @@
-"""The helpers beside these tests are imported by their plain names."""
+"""The helpers in this folder are imported by their plain names."""
 
 import sys
 from pathlib import Path

@@ -31,7 +31,7 @@ class Result:
 
 
 class _Bench:
-    """The unit under test, and what stands at its ports: operations, scratchpad, vector unit."""
+    """The unit under test and the models at its ports: operations, scratchpad, vector unit."""
 
     def __init__(self, config: Config, memory: np.ndarray, seed: int, refuse: float, slow: float) -> None:
         self.dut = ArrayUnit(config)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 __all__ = ["AxiRules"]
 
 _ADDRESS = ("id", "addr", "len", "size", "burst", "cache", "prot")
-#: What must hold still while it is offered, by channel.
+#: Signals that must stay stable while valid is high and ready low, by channel.
 _OFFERED = {"ar": _ADDRESS, "aw": _ADDRESS, "w": ("data", "strb", "last")}
 _CHANNELS = {"read": ("ar", "r"), "write": ("aw", "w", "b")}
 _SIGNALS = {**{channel: (*names, "valid", "ready") for channel, names in _OFFERED.items()},
@@ -46,7 +46,7 @@ class AxiRules:
 
     @property
     def idle(self) -> bool:
-        """Nothing is offered or open."""
+        """Whether no transfer is offered or open."""
         return not self.held and not any(self.reads.values()) and self.addressed == self.whole == self.answered
 
     def cycle(self, values: Mapping[str, int]) -> None:

@@ -12,7 +12,7 @@ Process = Callable[[Any], Awaitable[None]]
 
 
 class Bench:
-    """Run processes on `dut`, each time from power-on; building a simulator takes longer than most tests."""
+    """Run processes on `dut`, each time from power-on. Built once: that takes longer than most tests."""
 
     def __init__(self, dut: Any, processes: int = 3) -> None:
         self._chosen: list[Process] = []
@@ -26,7 +26,7 @@ class Bench:
     def run(self, *processes: Process) -> None:
         """Run until the last process ends."""
         self._chosen = [*[_nothing] * (self._processes - len(processes)), *processes]
-        # A reset would drop the processes that were never begun, and Python warns of that.
+        # A reset would drop processes that never started, and Python warns of those.
         if not self._fresh:
             self._simulator.reset()
         self._fresh = False

@@ -15,7 +15,7 @@ from tq_hw.isa.control import MAGIC, REGISTERS
 
 OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 NAMES = {register.offset_bytes: register for register in REGISTERS}
-#: What the registers keep of a written word.
+#: The bits of a written word that the registers keep.
 KEPT = {"command_offset": ~15, "command_bytes": ~3, "watchdog": ~0, **{f"base{n}": ~15 for n in range(4)}}
 BUSES = ("axi4lite", "wishbone", "apb")
 Access = Callable[[int, int | None, int], Awaitable[tuple[int, bool]]]

@@ -195,7 +195,7 @@ READ = FILL | {"region": INPUT, "run_bytes": 2000, "advance_bytes": CONFIG.word_
                "last_advance_bytes": CONFIG.word_bytes}
 WRITE = {"take_bytes": 1, "last_take_bytes": 1, "count0": 1, "count1": 64, "count2": 1, "count3": 1, "step1": 1,
          "region": OUTPUT}
-#: Commands, and the code, unit and index that they must stop with.
+#: Commands, and the code, unit and index of the error in which they must end.
 BAD = {
     "no_end": (commands_of((Unit.LOAD, FILL), end=False), Status.NO_END, Unit.CONTROL, -1),
     "empty": (b"", Status.NO_END, Unit.CONTROL, -1),
@@ -229,7 +229,7 @@ async def stops_at_an_error(dut: Any, case: str) -> None:
     await unit.start(commands)
     result = await unit.finish()
     assert result == {"status": 4, "error_code": code, "error_unit": number, "error_index": index % (1 << 32)}, result
-    # The next start runs as if nothing had been.
+    # The next run is not affected by the error.
     await unit.start(commands_of((Unit.LOAD, READ | {"post_store": 1}), (Unit.STORE, WRITE | {"wait_load": 1})))
     assert (await unit.finish())["status"] == 2
 

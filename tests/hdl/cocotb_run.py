@@ -1,4 +1,4 @@
-"""Run a cocotb module on a Verilated design; what was built is kept in the cache of simulators."""
+"""Run a cocotb module on a Verilated design. Builds are kept in the cache of simulators."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ def run_cocotb(verilog: str, top: str, module: str, folder: Path, patched: pytes
     assert package is not None and package.submodule_search_locations
     patched.setenv("PATH", os.pathsep.join([package.submodule_search_locations[0] + "/bin", os.environ["PATH"]]))
     patched.setenv("MAKEFLAGS", _MAKE)
-    # Only the ports are seen from outside: the rest may be optimized, which halves the build.
+    # Only the ports are visible from outside, so the rest may be optimized, which halves the build time.
     seen = f'`verilator_config\npublic_flat_rw -module "{top}" -port "*"\n'
     options = [*_OPTIONS, *build_args]
     # The program finds cocotb's libraries where they were when it was linked.

@@ -101,7 +101,7 @@ def random_load(rng: random.Random, config: Config, memory_bytes: int, most_word
 
 
 def random_coded_load(rng: random.Random, config: Config, memory_bytes: int, most_words: int = 24) -> dict[str, int]:
-    """Return the fields of a legal load of coded rows; fields that it does not look at have any value."""
+    """Return the fields of a legal load of coded rows; fields that it ignores have any value."""
     op = random_load(rng, config, memory_bytes, most_words)
     run = rng.randint(1, 12) * config.bus_bytes
     at = rng.randrange(0, memory_bytes - run, config.bus_bytes)

@@ -13,7 +13,7 @@ STALLS = ((0.0, 0.0), (0.5, 0.0), (0.0, 0.5), (0.5, 0.5))
 
 
 class Stalls:
-    """Random refusals: `chance` of 0 never refuses."""
+    """Random refusals; with a `chance` of 0 there are none."""
 
     def __init__(self, seed: int, chance: float) -> None:
         self.rng, self.chance = random.Random(seed), chance

@@ -1,4 +1,4 @@
-"""Fetch, load, store, tokens, scratchpad and registers on a bus model that others wrote: cocotb in Verilator.
+"""Fetch, load, store, tokens, scratchpad and registers on a third-party bus model: cocotb in Verilator.
 
 The whole accelerator runs, but for the two engines: the RTL tests of the networks run those.
 """

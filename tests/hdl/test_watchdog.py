@@ -1,4 +1,4 @@
-"""Whole machines whose memory stops answering, or whose commands wait for each other: what status says, and a stop."""
+"""Whole machines whose memory stops answering, or whose commands deadlock: status, and a stop."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -78,7 +78,7 @@ def ended(bench: Bench, design: str) -> End:
 
 
 def copies(bench: Bench, design: str) -> None:
-    """Start again; the machine works as if nothing had been."""
+    """Start again; the machine works as after a reset."""
     bench.write(ARENA, bytes(len(DATA)))
     bench.write_register("control", 1)
     assert bench.run(LIMIT[design]) and bench.read_register("status") == STATUS_DONE
@@ -109,7 +109,7 @@ def ends_where_stopped(design: str, channel: str, count: int) -> Iterator[End]:
 
 @pytest.mark.parametrize("channel", CHANNELS)
 def test_a_channel_that_stands_still(design: str, channel: str) -> None:
-    """Wherever it stops: the error is of the operation whose transfers are missing, and of no other."""
+    """Wherever the channel stops, the error names the operation whose transfers are missing."""
     count = transfers(design)[channel]
     found = Counter(ends_where_stopped(design, channel, count))
     unit = Unit.LOAD if channel in ("AR", "R") else Unit.STORE
@@ -128,7 +128,7 @@ def test_a_channel_that_stands_still(design: str, channel: str) -> None:
 
 
 def test_a_memory_that_is_only_slow(design: str) -> None:
-    """Waits below the limit are no error, however many there are."""
+    """Waits below the limit are not an error, however many there are."""
     with Bench(library(MACHINES[design]), Memory(WATCHDOG - 60)) as bench:
         begin(bench, design, COPY, WATCHDOG)
         assert bench.run(100 * WATCHDOG) and bench.read_register("status") == STATUS_DONE

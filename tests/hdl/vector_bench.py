@@ -99,7 +99,7 @@ class Run:
                                  ctx.get(unit.out.mask)))
 
     def note(self, ctx: SimulatorContext) -> None:
-        """Note what the unit let go, took, ended and counted in this cycle."""
+        """Note this cycle's released buffer, accepted and ended operations, stall counters and error."""
         unit, out = self.unit, self.outcome
         if ctx.get(unit.acc.release):
             self.accs.popleft()

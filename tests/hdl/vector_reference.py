@@ -216,7 +216,7 @@ class Reference:
 
 @dataclass
 class Scenario:
-    """Operations with the state they start from, and how unkind the surroundings are."""
+    """Operations with their initial state, and the stalls of the surroundings."""
 
     config: Config
     uops: list[Uop]

@@ -1,4 +1,4 @@
-"""The bridge from the machine's AXI4 to Wishbone: every byte in its place, with slaves of every pace."""
+"""The bridge from the machine's AXI4 to Wishbone: every byte at its address, with slaves of any speed."""
 
 import random
 from typing import Any

@@ -151,7 +151,7 @@ def registers_of(unit: Unit) -> set[int]:
 
 @pytest.mark.parametrize("unit", WORKERS)
 def test_a_register_that_does_not_exist_is_a_bad_command(unit: Unit) -> None:
-    """Each side of every border, as the first value of a command and after one or two that exist."""
+    """Both sides of every border, as the first value of a command and after one or two existing registers."""
     there = registers_of(unit)
     borders = sorted({n for n in there if not there.issuperset({n - 1, n + 1, n + 2})}
                      | {n + d for n in there for d in (-1, 1) if 0 <= n + d < 1022 and n + d not in there} | {1021})
@@ -189,7 +189,7 @@ def test_tokens_from_a_unit_to_itself_are_a_bad_operation(unit: Unit, register: 
         assert len(around.taken) == 1 and not around.error
         assert await around.give(header(unit, run=1, first=register, count=1), tokens << 8 * own) == 2
         await around.tick(20)
-        # It is refused when its turn has come.
+        # It is refused when it would start, not before.
         assert not around.error and len(around.takes) == 2
         around.set(done=1)
         await around.tick()

@@ -1,4 +1,4 @@
-"""Readable Verilog is the design: proved by a solver for every operator and statement, up to a bound of cycles."""
+"""Readable Verilog equals the design: proved by a solver for every operator and statement, for a bounded time."""
 
 import re
 import subprocess
