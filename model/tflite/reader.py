@@ -253,9 +253,9 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
             raise record.error(f"zero point is {point}, expected {low} to {high} for {dtype}")
     if len(scale) == 1:
         return Quantization(scale, zero_point)
-    if len(shape) == 1:
-        # Converters copy the weights' dimension to the bias, whose only axis is 0.
-        dimension = 0
+    if len(scale) in shape and math.prod(shape) == len(scale):
+        # Converters copy the dimension of the weights to the bias, which has one axis of more than one element.
+        dimension = shape.index(len(scale))
     if not 0 <= dimension < len(shape):
         raise record.error(f"quantized_dimension is {dimension}, expected 0 to {len(shape) - 1} "
                            f"for shape {list(shape)}")

@@ -51,3 +51,16 @@ def test_as_the_engines(op: str, per_channel: bool, scale: float | None, engine:
     else:
         parse_model(data, "m")
         agree(engine, data, [[x]])
+
+
+def test_takes_scales_along_the_axis_that_a_bias_has(oracles: Callable[[str], Oracle],
+                                                     agree: Callable[..., None]) -> None:
+    """As ai-edge-quantizer writes a dense layer's bias times ConvNeXt's layer scale: LiteRT does not load the file."""
+    b = ModelBuilder("layer_scale")
+    bias = b.constant(np.array([[[100, -2000, 30]]], np.int32), scale=[0.02, 0.021, 0.019], dimension=0)
+    x = b.input((1, 2, 4), scale=0.1)
+    y = b.add("FULLY_CONNECTED", [x, weights_of(b, (3, 4), 0, per_channel=True), bias], scale=0.5, keep_num_dims=True)
+    data = b.build(y)
+    agree("tflm", data, [[np.random.default_rng(2).integers(-128, 128, (1, 2, 4)).astype(np.int8)]])
+    with pytest.raises(ToolError, match="num_scales must be 1 for per-layer quantization"):
+        oracles("litert-ref").run(data, [np.zeros((1, 2, 4), np.int8)])
