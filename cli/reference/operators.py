@@ -48,12 +48,13 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   different fractions. They are:
 {floats}.
 * What of these is no table and no such sum, as LayerNorm, GroupNorm, attention and pyramids of PyTorch, is computed in
-  float32, each with 29 to 58 micro-operations, LOG with 246, SOFTMAX with 430, LOGISTIC with 1,000, GELU with 1,200 or,
-  where it is not approximated, 3,300. What begins there is int8 or int16; what it ends in is int8 or int16, too,
-  ARG_MAX, ARG_MIN or a comparison, or a float32 output of the model: one that may be -0 is a product, quotient, NEG,
-  HARD_SWISH, LEAKY_RELU or GELU of what is never -0. Bounds of all numbers must say that none is 2^104 or more, that
-  divisors are positive, that roots are of no negative numbers, that EXP is of none above 72, and LOG of those from 1
-  to 2^23. BATCH_MATMUL, and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
+  float32, each with 29 to 58 micro-operations, SIGN with 170, LOG with 246, SOFTMAX with 430, LOGISTIC with 1,000, ELU
+  with 1,700, TANH with 2,300, GELU with 1,200 or, where it is not approximated, 3,300. What begins there is int8 or
+  int16; what it ends in is int8 or int16, too, ARG_MAX, ARG_MIN or a comparison, or a float32 output of the model: one
+  that may be -0 is a product, quotient, NEG, HARD_SWISH, LEAKY_RELU, ELU, TANH or GELU of what is never -0. Bounds of
+  all numbers must say that none is 2^104 or more, that divisors are positive, that roots are of no negative numbers,
+  that EXP is of none above 72, and LOG of those from 1 to 2^23. BATCH_MATMUL, and FULLY_CONNECTED of two computed
+  matrices, have at most 4,194,304 products:
 {packed}.
 * A float32 output that is a function of one int8 tensor is a table, whatever its operators of single elements are, and
   may be -0 or infinite; so is one of an int16 tensor, with a pass for each 512 codes, that is not computed as above.

@@ -18,6 +18,7 @@ from tq_hw.compiler.rewrite.packed_gelu import GELUS
 from tq_hw.compiler.rewrite.packed_pools import POOLS
 from tq_hw.compiler.rewrite.packed_resizes import RESIZES
 from tq_hw.compiler.rewrite.packed_rows import ROWS
+from tq_hw.compiler.rewrite.packed_tanh import TANHS
 from tq_hw.compiler.rewrite.packing import Packing
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.compiler.rewrite.zero_signs import ZeroSigns
@@ -28,7 +29,7 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
-_ALL = ROWS | ELEMENTS | GELUS | RESIZES | POOLS | CUMSUMS
+_ALL = ROWS | ELEMENTS | GELUS | TANHS | RESIZES | POOLS | CUMSUMS
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:

@@ -5,15 +5,14 @@ rounded once. Packed numbers have only positive divisors, so the tail of erfc is
 restored afterwards: float32 sums, products and quotients have the same fraction for either sign.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.chains import code_tables
-from tq_hw.compiler.rewrite.packed_elements import between, chosen, extreme
+from tq_hw.compiler.rewrite.packed_elements import extreme
+from tq_hw.compiler.rewrite.packed_steps import Steps
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
-from tq_hw.model.graph import Operator, Quantization, Tensor
+from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import UINT8_CODES
 from tq_hw.sim.golden.gelu_float import (
     CUBIC,
@@ -32,8 +31,6 @@ from tq_hw.sim.golden.gelu_float import (
     SPLIT,
     TANH,
 )
-from tq_hw.sim.golden.libm import Float32
-from tq_hw.sim.golden.packed_float import EXPONENT, packed
 from tq_hw.sim.golden.registry import bool_option
 
 __all__ = ["GELUS"]
@@ -48,63 +45,10 @@ _LEAST, _MORE = -0.1701, 1 + 2.0**-20
 _REST = 0.36
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Float32 operations on tensors of one shape, added in the order of the calls."""
-
-    packing: Packing
-    op: Operator
-    like: Tensor
-
-    def number(self, value: float) -> Packed:
-        return self.packing.number(value)
-
-    def mul(self, one: Packed, other: Packed) -> Packed:
-        return self.packing.binary(self.op, "MUL", one, other, self.like)
-
-    def add(self, one: Packed, other: Packed) -> Packed:
-        return self.packing.binary(self.op, "ADD", one, other, self.like)
-
-    def sub(self, one: Packed, other: Packed) -> Packed:
-        return self.packing.binary(self.op, "SUB", one, other, self.like)
-
-    def div(self, one: Packed, other: Packed) -> Packed:
-        return self.packing.binary(self.op, "DIV", one, other, self.like)
-
-    def scaled(self, factor: float, one: Packed) -> Packed:
-        return self.mul(self.number(factor), one)
-
-    def between(self, one: Packed, low: float, high: float) -> Packed:
-        return between(self.packing, self.op, one, low, high)
-
-    def chosen(self, name: str, part: Packed, limit: float, one: Packed, other: Packed) -> Packed:
-        return chosen(self.packing, self.op, (name, part, limit), one, other)
-
-    def polynomial(self, x: Packed, factors: Sequence[float] | Float32) -> Packed:
-        """Evaluate a polynomial by Horner's rule; `factors` begins with the highest power."""
-        total = self.number(factors[0])
-        for factor in factors[1:]:
-            total = self.add(self.mul(total, x), self.number(factor))
-        return total
-
-    def table(self, codes: int, values: Float32) -> Packed:
-        """Look up numbers by int8 codes."""
-        words = self.packing.graph.add_constant(packed(values))
-        return self.packing.add(self.op, "TABLE", (codes, words), self.like,
-                                (float(values.min()), float(values.max())))
-
-
-def _power(steps: _Steps, x: Packed) -> Packed:
+def _power(steps: Steps, x: Packed) -> Packed:
     """Compute e^x for x from -121 to -1."""
     about = steps.add(steps.scaled(float(LOG2_E), x), steps.number(0.5))
-    graph = steps.packing.graph
-    codes = graph.add_tensor(replace(steps.like, dtype="int8", quantization=Quantization((1.0,), (_ZERO_POINT,))))
-    # Round to an integer by the thresholds of a QUANTIZE with scale 1.
-    rounding = Operator(steps.op.index, "QUANTIZE", steps.op.inputs, (codes,))
-    tables, options = code_tables(graph, rounding, EXPONENT, 1)
-    steps.packing.new.append(Operator(
-        steps.op.index, "PACKED_CODES",
-        (about.index, *(graph.add_constant(table.astype(np.int32)) for table in tables)), (codes,), options))
+    codes = steps.codes(about, _ZERO_POINT)
     nearest = UINT8_CODES.view(np.int8).astype(np.int32) - _ZERO_POINT
     # The floor is the nearest integer, less 1 where that is larger than the number.
     whole = steps.table(codes, nearest.astype(np.float32))
@@ -125,7 +69,7 @@ def _power(steps: _Steps, x: Packed) -> Packed:
     return made
 
 
-def _tail(steps: _Steps, magnitude: Packed) -> Packed:
+def _tail(steps: Steps, magnitude: Packed) -> Packed:
     """Compute erfc for magnitudes from 1 to 11."""
     square = steps.mul(magnitude, magnitude)
     wide = steps.scaled(float(SPLIT), magnitude)
@@ -141,7 +85,7 @@ def _tail(steps: _Steps, magnitude: Packed) -> Packed:
     return steps.mul(power, steps.div(top, steps.mul(magnitude, bottom)))
 
 
-def _erfc(steps: _Steps, x: Packed) -> Packed:
+def _erfc(steps: Steps, x: Packed) -> Packed:
     inner = steps.between(x, -1, 1)
     near = steps.add(steps.mul(inner, steps.polynomial(steps.mul(inner, inner), ERFC_NEAR)), steps.number(1))
     if x.low >= -1 and x.high <= 1:
@@ -152,7 +96,7 @@ def _erfc(steps: _Steps, x: Packed) -> Packed:
     return steps.chosen("GREATER", magnitude, 1, tail, near)
 
 
-def _tanh(steps: _Steps, number: Packed) -> Packed:
+def _tanh(steps: Steps, number: Packed) -> Packed:
     x = steps.between(number, -float(MOST_TANH), float(MOST_TANH))
     square = steps.mul(x, x)
     top, bottom = (steps.polynomial(square, factors) for factors in TANH)
@@ -160,7 +104,7 @@ def _tanh(steps: _Steps, number: Packed) -> Packed:
 
 
 def _gelu(packing: Packing, op: Operator) -> Packed:
-    part, steps = packing.packed(op.inputs[0]), _Steps(packing, plain(op), packing.graph.output(op))
+    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
     if bool_option(op, "approximate"):
         cube = steps.mul(steps.mul(part, part), part)
         bent = steps.scaled(float(ROOT_TWO_BY_PI), steps.add(part, steps.scaled(float(CUBIC), cube)))

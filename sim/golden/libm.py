@@ -12,7 +12,7 @@ once differed by one float. `logf`, `sinf`, `cosf` and `powf` are in `libm_doubl
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Float32", "erfcf", "expf", "expm1f", "tanhf"]
+__all__ = ["EXPM1", "INV_LN2", "LN2_HI", "LN2_LO", "Float32", "erfcf", "expf", "expm1f", "tanhf"]
 
 Float32 = npt.NDArray[np.float32]
 
@@ -20,8 +20,9 @@ _EXP_TABLE_SIZE = 32
 # 0.5 ln 2, 1.5 ln 2, 27 ln 2, 2^-25: bounds of expm1f's methods.
 _HALF_LN2, _THREE_HALVES_LN2, _TWENTY_SEVEN_LN2, _TINY = (
     np.array([0x3EB17218, 0x3F851592, 0x4195B844, 0x33000000], np.uint32).view(np.float32))
-_LN2_HI, _LN2_LO, _INV_LN2 = np.array([0x3F317180, 0x3717F7D1, 0x3FB8AA3B], np.uint32).view(np.float32)
-_Q = np.array([0xBD088889, 0x3AD00D01, 0xB8A670CD, 0x36867E54, 0xB457EDBB], np.uint32).view(np.float32)
+#: ln 2 in two parts, its inverse, and the factors of expm1f's polynomial, the lowest power first.
+LN2_HI, LN2_LO, INV_LN2 = np.array([0x3F317180, 0x3717F7D1, 0x3FB8AA3B], np.uint32).view(np.float32)
+EXPM1 = np.array([0xBD088889, 0x3AD00D01, 0xB8A670CD, 0x36867E54, 0xB457EDBB], np.uint32).view(np.float32)
 
 
 def _floats(*numbers: float) -> Float32:
@@ -69,15 +70,15 @@ def expm1f(x: Float32) -> Float32:
     sign = np.where(x < 0, np.float32(-1), one)
     # Reduce to x - k ln 2 with the correction c for the rounding of the difference.
     near = magnitude < _THREE_HALVES_LN2
-    k = np.where(near, sign, np.trunc(_INV_LN2 * x + half * sign))
+    k = np.where(near, sign, np.trunc(INV_LN2 * x + half * sign))
     k = np.where(magnitude > _HALF_LN2, k, np.float32(0))
-    high, low = x - k * _LN2_HI, k * _LN2_LO
+    high, low = x - k * LN2_HI, k * LN2_LO
     reduced = high - low
     c = (high - reduced) - low
     # Rational approximation on the reduced interval.
     half_x = half * reduced
     square = reduced * half_x
-    r1 = one + square * (_Q[0] + square * (_Q[1] + square * (_Q[2] + square * (_Q[3] + square * _Q[4]))))
+    r1 = one + square * (EXPM1[0] + square * (EXPM1[1] + square * (EXPM1[2] + square * (EXPM1[3] + square * EXPM1[4]))))
     t = np.float32(3) - r1 * half_x
     e = square * ((r1 - t) / (np.float32(6) - reduced * t))
     unreduced = reduced - (reduced * e - square)

@@ -1,0 +1,86 @@
+"""TANH, ELU and SIGN of packed numbers, in the order of glibc's `expm1f` and `tanhf`, as `sim/golden/libm.py` has it.
+
+What expm1f does apart for some multiples of ln 2 is one expression here, with numbers that are looked up by the
+multiple. From 22 ln 2 on it rounds otherwise, which neither TANH nor ELU shows: from there on theirs are the same.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+
+from tq_hw.compiler.rewrite.packed_elements import extreme
+from tq_hw.compiler.rewrite.packed_steps import Steps
+from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
+from tq_hw.model.graph import Operator
+from tq_hw.sim.golden.arith import UINT8_CODES
+from tq_hw.sim.golden.libm import EXPM1, INV_LN2, LN2_HI, LN2_LO, Float32
+
+__all__ = ["TANHS"]
+
+#: From these on TANH is 1, and ELU of a negative number -1.
+_MOST_TANH, _MOST_ELU = 9.5, 20.0
+#: The multiples of ln 2 of which some are taken from numbers between -20 and 19: those of all codes, in their order.
+_MULTIPLES = np.clip(UINT8_CODES.view(np.int8).astype(np.int32), -29, 28)
+#: Between what a number less a multiple of ln 2 is, about half of it, and what rounding leaves of it.
+_REST, _LOST = 0.36, 2.0**-20
+#: More than e^x - 1 is of numbers up to 19.
+_MOST_POWER = 2.0**28
+
+
+def _less_one(steps: Steps, magnitude: Packed, sign: Packed) -> Packed:
+    """e^x - 1 of numbers from -20 to 19, of which magnitude and sign, 1 or -1, are given."""
+    one, half, k = steps.number(1), steps.number(0.5), _MULTIPLES
+    about = steps.sub(steps.add(steps.scaled(float(INV_LN2), magnitude), half), half)
+    codes = steps.codes(steps.mul(about, sign), 0)
+
+    def by_multiple(values: Float32) -> Packed:
+        return steps.table(codes, values.astype(np.float32))
+
+    low = by_multiple(k.astype(np.float32) * LN2_LO)
+    high = steps.sub(steps.mul(magnitude, sign), by_multiple(k.astype(np.float32) * LN2_HI))
+    rest = replace(steps.sub(high, low), low=-_REST, high=_REST)
+    lost = replace(steps.sub(steps.sub(high, rest), low), low=-_LOST, high=_LOST)
+    halved = steps.scaled(0.5, rest)
+    square = replace(steps.mul(rest, halved), low=0.0)
+    near = steps.add(one, steps.mul(square, steps.polynomial(square, EXPM1[::-1])))
+    slope = steps.sub(steps.number(3), steps.mul(near, halved))
+    ratio = steps.div(steps.sub(near, slope), steps.sub(steps.number(6), steps.mul(rest, slope)))
+    error = steps.sub(steps.mul(rest, steps.sub(steps.mul(square, ratio), lost)), lost)
+    made = steps.sub(rest, steps.sub(error, square))
+    powers = np.ldexp(np.float32(1), k)
+    before = np.where(k > 0, 1 - 1 / powers, np.where(k < -1, 1, 0))
+    made = steps.mul(steps.add(by_multiple(before), made), by_multiple(powers))
+    made = steps.sub(made, by_multiple(np.where(k < -1, 1, np.where(k == -1, 0.5, 0))))
+    return replace(made, low=-1.0, high=_MOST_POWER)
+
+
+def _tanh(packing: Packing, op: Operator) -> Packed:
+    """1 - 2 / (e^2x + 1) from 1 on, and (1 - e^-2x) / (1 + e^-2x) below, each by way of e^y - 1."""
+    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
+    zero, one, two = steps.number(0), steps.number(1), steps.number(2)
+    magnitude = extreme(packing, steps.op, part, steps.sub(zero, part), least=False)
+    magnitude = steps.between(replace(magnitude, low=max(magnitude.low, 0.0)), 0, _MOST_TANH)
+    sign = steps.chosen("GREATER_EQUAL", magnitude, 1, one, steps.number(-1))
+    power = _less_one(steps, steps.add(magnitude, magnitude), sign)
+    top = steps.chosen("GREATER_EQUAL", magnitude, 1, two, steps.sub(zero, power))
+    ratio = steps.mul(sign, steps.div(top, steps.add(power, two)))
+    made = steps.sub(steps.chosen("GREATER_EQUAL", magnitude, 1, one, zero), ratio)
+    made = steps.mul(made, steps.chosen("LESS", part, 0, steps.number(-1), one))
+    return replace(made, low=-1.0 if part.low < 0 else 0.0, high=1.0 if part.high > 0 else 0.0)
+
+
+def _elu(packing: Packing, op: Operator) -> Packed:
+    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
+    zero = steps.number(0)
+    magnitude = steps.sub(zero, steps.between(part, -_MOST_ELU, 0))
+    power = replace(_less_one(steps, replace(magnitude, low=0.0), steps.number(-1)), high=0.0)
+    return steps.chosen("LESS", part, 0, power, part)
+
+
+def _sign(packing: Packing, op: Operator) -> Packed:
+    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
+    below = steps.chosen("LESS", part, 0, steps.number(-1), steps.number(0))
+    return steps.chosen("GREATER", part, 0, steps.number(1), below)
+
+
+TANHS: dict[str, Rows] = {"TANH": _tanh, "ELU": _elu, "SIGN": _sign}
