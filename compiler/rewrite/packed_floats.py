@@ -30,6 +30,8 @@ from tq_hw.sim.golden.packed_float import keys_of, packed
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
 _ALL = ROWS | ELEMENTS | GELUS | TANHS | RESIZES | POOLS | CUMSUMS
+#: Functions whose emulation takes more cycles than a table of int16, which takes a pass for each 512 codes.
+_LONG = ("ELU", "GELU", "TANH")
 
 
 def packed_floats(subgraph: Subgraph) -> Subgraph:
@@ -93,13 +95,13 @@ def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
     """Add the operators that compute an output of the model; raise `TqError` with the reason if there are none."""
     maker = packing.graph.maker(index)
     assert maker is not None
-    if not _give_table(packing, index, maker, "int8"):
-        try:
-            _give_number(packing, signs, index, maker)
-        except TqError:
-            # A table of int16 takes a pass for each 512 codes.
-            if not _give_table(packing, index, maker, "int16"):
-                raise
+    if _give_table(packing, index, maker, "int8") or maker.op in _LONG and _give_table(packing, index, maker, "int16"):
+        return
+    try:
+        _give_number(packing, signs, index, maker)
+    except TqError:
+        if not _give_table(packing, index, maker, "int16"):
+            raise
 
 
 def _give_table(packing: Packing, index: int, maker: Operator, dtype: str) -> bool:
