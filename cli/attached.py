@@ -67,11 +67,11 @@ def attached_options(command: Function) -> Function:
 
     for option in reversed((
             click.option("--board", "board_name", metavar="BOARD", help="`tq-hw boards` lists them."),
-            click.option("--port", metavar="PORT", help="Serial port of the board, or what `emulate` printed."),
+            click.option("--port", metavar="PORT", help="Serial port of the board, or the one that `emulate` printed."),
             click.option("--baud", type=click.IntRange(1), metavar="N", help="Baud rate.  [default: the board's]"),
-            click.option("--uio", metavar="DEVICE", help="In place of a board: UIO device of the registers."),
-            click.option("--udmabuf", metavar="DEVICE", help=f"With --uio: the memory.  [default: {_BUFFER}]"),
-            click.option("--config", metavar="NAME|FILE.toml", help="With --uio: what a model is compiled for.  "
+            click.option("--uio", metavar="DEVICE", help="Instead of a board: UIO device of the registers."),
+            click.option("--udmabuf", metavar="DEVICE", help=f"With --uio: memory device.  [default: {_BUFFER}]"),
+            click.option("--config", metavar="NAME|FILE.toml", help="With --uio: configuration to compile for.  "
                          f"[default: {DEFAULT_CONFIG}]"),
             click.option("--clock-mhz", type=FiniteRange(0.001), metavar="MHZ", help="With --uio: clock of the "
                          f"accelerator, for times.  [default: {_CLOCK_MHZ:g}]"))):

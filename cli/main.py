@@ -45,7 +45,7 @@ _COMMANDS = {
     "ops": "List the supported operators and their limits.",
     "program": "Load the bitstream that `build` made into a board.",
     "report": "Write a page: layers, roofline, timeline, memories.",
-    "resources": "Estimate what a configuration takes of an FPGA.",
+    "resources": "Estimate the FPGA resources of a configuration.",
     "run": "Run a model on an accelerator in hardware.",
     "sim": "Run a model on an engine; report cycles per layer.",
     "verify": "Check every integer of a model on an engine.",

@@ -70,7 +70,7 @@ class Subject:
 
     def _drawn(self, sets: int, seed: int) -> list[InputSet]:
         if self.model is None:
-            raise OptionError(f"{self.path}: a compiled file needs --inputs; inputs are drawn for a model only")
+            raise OptionError(f"{self.path}: a compiled file needs --inputs; random inputs are for a model only")
         return draw_inputs(self.model, sets, seed)
 
 

@@ -35,11 +35,11 @@ def waves_options(function: Function) -> Function:
         click.option("--waves-to", type=cycle, metavar="CYCLE", help="Last cycle of the waves.  [default: the end]"),
         click.option("--waves-from", type=cycle, metavar="CYCLE", help="First cycle of the waves.  [default: 0, the "
                      "start]"),
-        click.option("--waves-scope", "waves_scopes", multiple=True, metavar="SCOPE", help="Write the waves of this "
-                     "part of the machine alone, as array, control_load or fetch.queue_load. May be repeated.  "
+        click.option("--waves-scope", "waves_scopes", multiple=True, metavar="SCOPE", help="Write only the waves of "
+                     "this part of the machine, such as array, control_load or fetch.queue_load. May be repeated.  "
                      "[default: all]"),
         click.option("--waves", metavar="OUT.fst|OUT.vcd", help="Write the waves of the first inference (--engine "
-                     "rtl), and layouts of them for GTKWave and Surfer."),
+                     "rtl), and layouts for GTKWave and Surfer."),
     ):
         command = option(command)
     return cast(Function, command)
@@ -53,8 +53,8 @@ def arithmetic_options(function: Function) -> Function:
 
     for option, what in (("--lanes", "lanes of the vector unit"), ("--array", "multipliers")):
         command = click.option(option, type=click.Choice(CHOICES), default="rtl", show_default=True,
-                               help=f"The {what} of --engine rtl: their RTL, or a model of them in C++ that is held "
-                               "against it, which is faster.")(command)
+                               help=f"The {what} of --engine rtl: their RTL, or a C++ model of them, which is faster "
+                               "and tested against the RTL.")(command)
     return cast(Function, command)
 
 

@@ -154,22 +154,22 @@ def print_report(report: dict[str, Any], folder: Path) -> None:
 
 @click.command("build")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
-@click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of all that is made.  [default: build/BOARD]")
+@click.option("-o", "--dir", "folder", metavar="DIR", help="Folder for all output.  [default: build/BOARD]")
 @click.option("--model", "model_file", metavar="MODEL.tflite", help="Model to verify with, and to compile for the "
               "board.  [default: verify with the digits network]")
-@click.option("--memory", "memory_name", metavar="NAME", help="Kind of memory, of those that the board has.")
-@click.option("--dram-chip", metavar="CHIP", help="LiteDRAM's name of the board's DRAM chip, where it is another one.")
-@click.option("--soc", is_flag=True, help="With a soft core that runs the firmware, in place of the link to a host.")
-@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Inputs that go into flash with the --model of "
-              "--soc.  [default: one drawn set]")
-@click.option("--no-verify", is_flag=True, help="Build without holding the RTL against the golden model first.")
-@click.option("--allow-timing-fail", is_flag=True, help="A clock that misses its target is no error.")
-@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Of the placer.  [default: the board's, mostly 1]")
-@click.option("--seeds", type=click.IntRange(1, 64), help="Seeds to try at once, from --seed on: a process each, the "
-              "first that meets the timing is taken, or else the best.  [default: the board's, mostly 1]")
+@click.option("--memory", "memory_name", metavar="NAME", help="Which of the board's memories to use.")
+@click.option("--dram-chip", metavar="CHIP", help="LiteDRAM's name for the DRAM chip, if the board has another.")
+@click.option("--soc", is_flag=True, help="Add a soft core that runs the firmware, instead of the link to a host.")
+@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Inputs to put into flash with --model, for "
+              "--soc.  [default: one random set]")
+@click.option("--no-verify", is_flag=True, help="Build without first checking the RTL against the golden model.")
+@click.option("--allow-timing-fail", is_flag=True, help="Do not fail if a clock misses its target.")
+@click.option("--seed", type=click.IntRange(0, 2**31 - 1), help="Placer seed.  [default: the board's, usually 1]")
+@click.option("--seeds", type=click.IntRange(1, 64), help="Number of seeds to try in parallel, from --seed on; the "
+              "first that meets timing is taken, or else the best.  [default: the board's, usually 1]")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster try the seeds.")
-@click.option("--toolchain", type=click.Choice([VIVADO, OPENXC7]), help="What makes the bitstream of an Artix-7.  "
-              "[default: what is installed, vivado first]")
+@click.option("--toolchain", type=click.Choice([VIVADO, OPENXC7]), help="Toolchain for an Artix-7.  [default: the one "
+              "installed, vivado if both are]")
 @shape_options
 @json_option
 @debug_option
@@ -179,7 +179,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
                   shapes: InputShapes, json_file: str | None) -> int:
     """Make the bitstream of a board: verify, synthesize, place, route, pack.
 
-    Exit code 3 when a program is missing (for the vendor's, the folder is complete without it), 4 when the design does
+    Exit code 3 if a program is missing (without a vendor's, the folder is still complete), 4 if the design does
     not fit or a clock misses its target.
     """
     board = find_board(board_name)

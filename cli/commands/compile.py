@@ -100,9 +100,9 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
 @shape_options
 @patterns_option
 @click.option("--dump-after", "dump_after", metavar="PASS", multiple=True, type=click.Choice(list(PASSES)),
-              help=f"Print what a pass made, in place of the report: {', '.join(PASSES)}. May be repeated.")
-@click.option("--fit", "fit_name", metavar="BOARD", help="Say how the model goes on a board: memory, time, the "
-              "largest machine that fits, what would have to give. Nothing is compiled.")
+              help=f"Print the result of a pass instead of the report: {', '.join(PASSES)}. May be repeated.")
+@click.option("--fit", "fit_name", metavar="BOARD", help="Show how the model fits a board: memory, time, the largest "
+              "machine that fits, and what limits it. Nothing is compiled.")
 @json_option
 @wide_option
 @debug_option
@@ -111,8 +111,8 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
                     dump_after: tuple[str, ...], fit_name: str | None, json_file: str | None, wide: bool) -> None:
     """Compile a model and report cycles (estimated), utilization, bytes and what bounds each layer.
 
-    The schedule is the one found best for a memory of --latency and --bytes-per-cycle, or for a board's; it computes
-    the same with any.
+    The schedule is the best found for a memory of --latency and --bytes-per-cycle, or for a board's; results are the
+    same with any memory.
     """
     if fit_name is not None:
         given = {"-o": output, "--config or --board": target.config, "--partition": partitioned,

@@ -139,15 +139,15 @@ def clear_cache() -> tuple[Path, int]:
 
 
 @click.command("doctor")
-@click.option("--clear-cache", "clear", is_flag=True, help="Remove the simulators that were built; they are built "
-              "again when they are needed.")
+@click.option("--clear-cache", "clear", is_flag=True, help="Remove the simulators that were built; they are rebuilt "
+              "when needed.")
 @json_option
 @wide_option
 @debug_option
 def doctor_command(clear: bool, json_file: str | None, wide: bool) -> None:
-    """Show what is installed, what is missing and what for, the cache of simulators, and serial ports.
+    """Show what is installed, what is missing and what needs it, the simulator cache, and serial ports.
 
-    Exit code 3 when the simulated hardware cannot run.
+    Exit code 3 if the hardware cannot be simulated.
     """
     check_outputs({"--json": json_file})
     if clear:

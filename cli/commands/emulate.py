@@ -44,15 +44,15 @@ def _make_link(path: str, port: str) -> None:
 
 @click.command("emulate")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
-@click.option("--memory", "memory_name", metavar="KIND", help="Memory of the board.  [default: its first]")
+@click.option("--memory", "memory_name", metavar="KIND", help="The board's memory to use.  [default: the first]")
 @click.option("--faults", type=click.IntRange(0, 2**31 - 1), metavar="SEED",
-              help="Let the line drop, flip, double or delay one byte in 100, both ways.")
-@click.option("--port", "link", metavar="PATH", help="Make a link of this name to the port.")
+              help="Drop, flip, duplicate or delay one byte in 100 on the line, in both directions.")
+@click.option("--port", "link", metavar="PATH", help="Create a symbolic link of this name to the port.")
 @rate_options
 @debug_option
 def emulate_command(board_name: str, memory_name: str | None, faults: int | None, link: str | None,
                     latency: int | None, bytes_per_cycle: float | None) -> None:
-    """Run a board in the simulator until interrupted; `tq-hw run --port` finds it at the port that is printed.
+    """Run a board in the simulator until interrupted; connect with `tq-hw run --port` to the port that it prints.
 
     The signal USR1 resets it as the board's button does; its memory then holds noise.
     """

@@ -150,32 +150,33 @@ def _reports(html: str, found: Exploration, aims: Sequence[Aim], target: Target,
               "synthesized and holds the models]")
 @click.option("--space", metavar="FILE.toml", help="Sizes to try, limits and memory, instead of a board.")
 @click.option("--weight", "weights", metavar="NAME=NUMBER", multiple=True, help="Importance of a model.  [default: 1]")
-@click.option("--deadline", "deadlines", metavar="NAME=MS", multiple=True, help="Most time for a model.")
-@click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Machines to estimate; 0: all. "
-              "Of more the search takes those near the front.")
+@click.option("--deadline", "deadlines", metavar="NAME=MS", multiple=True, help="Longest time allowed for a model.")
+@click.option("--most", type=click.IntRange(0), default=1000, show_default=True, help="Most machines to estimate, 0 "
+              "for all; if more fit, the search picks those near the front.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True, help="Seed of the search.")
-@click.option("--prove", type=click.Choice(PROOFS), multiple=True, help="Estimate what bounds do not rule out, too, "
-              "until no machine can beat the preset, or be faster than the fastest. May be repeated.")
+@click.option("--prove", type=click.Choice(PROOFS), multiple=True, help="Also estimate machines that bounds do not "
+              "rule out, until none can beat the preset, or be faster than the fastest. May be repeated.")
 @click.option("--confirm", "by", type=click.Choice(WAYS), multiple=True, help="Run the finalists and the preset on "
               "the RTL, or synthesize, or place and route the board with them. May be repeated.")
-@click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="How many, the fastest "
-              "first.")
+@click.option("--finalists", type=click.IntRange(1, 100), default=2, show_default=True, help="Number of finalists, the "
+              "fastest first.")
 @click.option("--store", metavar="FILE", help="SQLite file for results.  [default: results.sqlite in the user's data]")
 @click.option("--jobs", type=click.IntRange(1, 1024), metavar="N", help="Processes.  [default: one per processor]")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Let the workers of a Dask cluster do it.")
-@click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front, of those "
-              "confirmed if any are.")
+@click.option("-o", "output", metavar="FILE.toml", help="Write the fastest machine of the front, or of "
+              "those confirmed if any are.")
 @click.option("--html", metavar="FILE.html", help="Write a page with the front.")
-@click.option("--reports", is_flag=True, help="Beside the page, reports of the models on each finalist and the preset.")
+@click.option("--reports", is_flag=True, help="Next to the page, write reports of the models on each finalist and the "
+                                              "preset.")
 @json_option
 @debug_option
 def explore_command(models: tuple[str, ...], board_name: str | None, memory_name: str | None, space: str | None,
                     weights: tuple[str, ...], deadlines: tuple[str, ...], most: int, seed: int, prove: tuple[str, ...],
                     by: tuple[str, ...], finalists: int, store: str | None, jobs: int | None, scheduler: str | None,
                     output: str | None, html: str | None, reports: bool, json_file: str | None) -> None:
-    """Search the machines that fit for the fastest ones, and for those that take less: the front of what is best.
+    """Search the machines that fit for the Pareto front: the fastest, and smaller ones that are slower.
 
-    Cycles and resources are estimated for all; results are kept, so that a search that is stopped goes on.
+    Cycles and resources are estimated for all; results are kept, so a stopped search can continue.
     """
     check_outputs({"-o": output, "--html": html, "--json": json_file}, models)
     if reports and html in (None, "-"):

@@ -29,16 +29,16 @@ def _choice(key: str, text: str) -> Callable[[Function], Function]:
 @_choice("memory_bus", "Bus to memory.")
 @_choice("memories", "Memories in the Verilog, or left out as macros, with models.")
 @click.option("--name", metavar="NAME", help="Name of the top module and of the files.  [default: tq_hw_CONFIG]")
-@click.option("-o", "--dir", "folder", metavar="DIR", required=True, help="Folder to make: new, or empty.")
+@click.option("-o", "--dir", "folder", metavar="DIR", required=True, help="Folder to write, new or empty.")
 @json_option
 @debug_option
 def generate_command(config: str | None, control: str | None, memory_bus: str | None, memories: str | None,
                      name: str | None, folder: str, json_file: str | None) -> None:
-    """Write the accelerator as a Verilog core with standard buses, with all that it takes to use it elsewhere.
+    """Write the accelerator as a Verilog core with standard buses and all that is needed to use it elsewhere.
 
     The folder has Verilog, lint waivers, assertions, a simulation with a model, C driver, Linux program, FuseSoC and
-    IP-XACT descriptions, and a README. It appears when it is complete. What the command line leaves out, the table
-    [generate] of the configuration's file may give: control, memory_bus, memories, name.
+    IP-XACT descriptions, and a README. It appears once it is complete. Options that are not given are read from
+    the table [generate] of the configuration's file: control, memory_bus, memories, name.
     """
     target = Path(folder)
     core = chosen_core(config or DEFAULT_CONFIG, Choices(control, memory_bus, memories, name))

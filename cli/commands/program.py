@@ -18,8 +18,8 @@ __all__ = ["program_command"]
 @click.command("program")
 @click.option("--board", "board_name", metavar="BOARD", required=True, help="`tq-hw boards` lists them.")
 @click.option("-o", "--dir", "folder", metavar="DIR", help="Folder of the build.  [default: build/BOARD]")
-@click.option("--flash", is_flag=True, help="Write it to the board's flash, where it stays, instead of the FPGA; and "
-              "a soft core's model too.")
+@click.option("--flash", is_flag=True, help="Write it to the board's flash, where it persists, instead of the FPGA, "
+              "with the model of a soft core.")
 @debug_option
 def program_command(board_name: str, folder: str | None, flash: bool) -> None:
     """Load a board's bitstream with openFPGALoader."""

@@ -101,26 +101,26 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
 @click.argument("model_file", metavar="MODEL.tflite")
 @click.option("-o", "--output", metavar="OUT.html", required=True, help="The page to write.")
 @click.option("--engine", type=click.Choice(["rtl", "executor"]), default="rtl", show_default=True,
-              help="What runs the model: the Verilated RTL, which measures, or the executor; with it, cycles are the "
-              "compiler's estimate.")
+              help="What runs the model: the Verilated RTL, which measures cycles, or the executor, with cycles as the "
+              "compiler estimates.")
 @partition_option
 @target_options()
 @profile_option
 @shape_options
 @seed_option
 @patterns_option
-@click.option("--resident", is_flag=True, help="Run a second inference with the weights that stayed in the scratchpad, "
-              "and show both.")
-@click.option("--compare", "other_file", metavar="OTHER.json", help="Put the run beside another one, whose report "
-              "`--json` of sim, compile or report wrote.")
+@click.option("--resident", is_flag=True, help="Run a second inference with the weights left in the scratchpad, and "
+              "show both.")
+@click.option("--compare", "other_file", metavar="OTHER.json", help="Compare the run with another one: a report "
+              "that sim, compile or report wrote with --json.")
 @json_option
 @debug_option
 def report_command(model_file: str, output: str, engine: str, partitioned: bool, target: Target,
                    profile: str | None, shapes: InputShapes, seed: int, pattern_files: tuple[str, ...],
                    resident: bool, other_file: str | None, json_file: str | None) -> None:
-    """Write one page of a model's layers, roofline, timeline and memories that opens without a network.
+    """Write one self-contained HTML page of a model's layers, roofline, timeline and memories.
 
-    One inference of drawn inputs is run and held against the golden model; a difference is exit code 1.
+    Runs one inference on random inputs and compares it with the golden model; exit code 1 if they differ.
     """
     need_plots()
     check_outputs({"-o": output, "--json": json_file}, [model_file, other_file])

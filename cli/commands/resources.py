@@ -69,17 +69,17 @@ def _count(value: float) -> str:
 
 @click.command("resources")
 @config_option
-@click.option("--board", "board_name", metavar="BOARD", help="A board: its configuration unless --config is given, its "
-              "family, and what it has in addition to the machine.")
+@click.option("--board", "board_name", metavar="BOARD", help="A board, for its family, its configuration unless "
+              "--config is given, and its logic around the machine.")
 @click.option("--memory", "memory_name", metavar="NAME", help="The board's memory.  [default: the first that was "
               "synthesized]")
-@click.option("--family", metavar="FAMILY", help=f"Kind of FPGA: {', '.join(families())}.  [default: all that the "
+@click.option("--family", metavar="FAMILY", help=f"FPGA family: {', '.join(families())}.  [default: all that the "
               "design was synthesized for]")
 @json_option
 @debug_option
 def resources_command(config: str | None, board_name: str | None, memory_name: str | None, family: str | None,
                       json_file: str | None) -> None:
-    """Estimate what a configuration takes of an FPGA, by unit: from recorded syntheses, in less than a second."""
+    """Estimate the FPGA resources of a configuration, by unit, from recorded syntheses, in less than a second."""
     check_outputs({"--json": json_file})
     found: list[Resources]
     report: dict[str, Any] = {}

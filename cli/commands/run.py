@@ -102,12 +102,12 @@ def _print_board(report: Report, dram: str) -> None:
 @click.command("run")
 @click.argument("path", metavar="MODEL")
 @attached_options
-@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, as for `sim`.  [default: drawn]")
+@click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Inputs, as for `sim`.  [default: random]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @partition_option
 @draw_options(1)
 @click.option("--bench", type=click.IntRange(1), metavar="N", help="Repeat the first inference N times, for latency.")
-@click.option("--layers/--no-layers", default=True, help="Measure the cycles of each layer, with one run each.")
+@click.option("--layers/--no-layers", default=True, help="Measure the cycles of each layer, one run per layer.")
 @click.option("--time-limit", type=FiniteRange(0.1), default=60, show_default=True, metavar="SECONDS",
               help="Stop an inference after this time.")
 @shape_options
@@ -118,8 +118,8 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
                 json_file: str | None) -> None:
     """Load a model, or a file that `compile` made, onto an accelerator in hardware and run it there.
 
-    Each input set starts from the initial state. A model's outputs are held against the golden model, with --partition
-    against the whole model in LiteRT; a difference is exit code 1.
+    Each input set starts from the initial state. A model's outputs are compared with the golden model's (with
+    --partition, with LiteRT's); exit code 1 if they differ.
     """
     check_drawn(inputs_file)
     check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])

@@ -109,7 +109,7 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @click.argument("path", metavar="MODEL.tflite|OUT")
 @click.option("--inputs", "inputs_file", metavar="IN.npz|PICTURE", help="Input arrays, named by tensor or input_0, "
               "input_1, ...; one more axis in front holds several sets. Or a picture (PNG, JPEG, ...), which is "
-              "resized and quantized.  [default: drawn]")
+              "resized and quantized.  [default: random]")
 @click.option("--outputs", "outputs_file", metavar="OUT.npz", help="Write the outputs as output_0, output_1, ...")
 @engine_option
 @partition_option
@@ -119,8 +119,8 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
 @draw_options(1)
 @resident_option
 @patterns_option
-@click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Put an intermediate tensor into --outputs "
-              "too, under its name; by name or index, may be repeated.")
+@click.option("--dump", "dumped", metavar="TENSOR", multiple=True, help="Also write an intermediate tensor, given "
+              "by name or index, to --outputs under its name. May be repeated.")
 @waves_options
 @arithmetic_options
 @click.option("--trace", "trace_file", metavar="OUT.json", help="Write the first inference's timeline, for Perfetto or "
@@ -136,8 +136,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
                 arithmetic: Arithmetic, trace_file: str | None, soc: bool, json_file: str | None, wide: bool) -> None:
     """Run a model, or a file that `compile` made, and report cycles and utilization per layer.
 
-    A model's outputs are held against the golden model, with --partition against the whole model in LiteRT; a
-    difference is exit code 1. With --soc they are those that the firmware prints.
+    A model's outputs are compared with the golden model's (with --partition, with LiteRT's); exit code 1 if they
+    differ. With --soc they are the ones that the firmware prints.
     """
     check_drawn(inputs_file)
     waves_file = None if waves is None else str(waves.path)

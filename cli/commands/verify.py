@@ -36,7 +36,7 @@ __all__ = ["verify_command"]
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
 @engine_option
 @partition_option
-@click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to hold the engine against.  [default: "
+@click.option("--oracle", type=click.Choice(["golden", *ORACLES]), help="What to compare the engine with.  [default: "
               "stored expectations, else golden]")
 @target_options()
 @profile_option
@@ -51,10 +51,10 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
                    profile: str | None, shapes: InputShapes, seed: int, sets: int, resident: bool,
                    pattern_files: tuple[str, ...], jobs: int | None, scheduler: str | None,
                    json_file: str | None) -> int:
-    """Check that an engine computes every integer of a model as it should.
+    """Check that an engine computes every integer of a model correctly.
 
-    PATH is a model, or a folder of models, each with `input_j` and `expected_j` in an .npz of its name next to it where
-    expectations are stored. Exit code 1 if a case differs, 2 if none does and one is not supported.
+    PATH is a model, or a folder of models. Stored expectations are `input_j` and `expected_j` in an .npz of the model's
+    name next to it. Exit code 1 if a case differs, 2 if none does and one is not supported.
     """
     check_outputs({"--json": json_file})
     cases = find_cases(paths)

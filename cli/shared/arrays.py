@@ -126,8 +126,8 @@ def _draw(model: Model, tensor: Tensor, rng: np.random.Generator) -> Array:
     if tensor.dtype in ("int32", "int64"):
         return rng.integers(0, _index_limit(model, tensor), tensor.shape).astype(tensor.dtype)
     if tensor.dtype not in _DRAWN:
-        raise UnsupportedError(f"model input {tensor.name[:60]!r} (tensor {tensor.index}) is {tensor.dtype}; inputs "
-                               f"that are drawn must be {', '.join(_DRAWN)}, int32, int64, bool or float32")
+        raise UnsupportedError(f"model input {tensor.name[:60]!r} (tensor {tensor.index}) is {tensor.dtype}; random "
+                               f"inputs must be {', '.join(_DRAWN)}, int32, int64, bool or float32")
     info = np.iinfo(tensor.dtype)
     return rng.integers(info.min, info.max + 1, tensor.shape).astype(tensor.dtype)
 

@@ -54,9 +54,9 @@ def config_option(function: Function) -> Function:
 
 def profile_option(function: Function) -> Function:
     """Add `--profile`; without it the value is None."""
-    return click.option("--profile", type=click.Choice(PROFILES), help="Whose arithmetic: LiteRT's reference kernels "
-                        "with FULLY_CONNECTED and SUM of TFLite Micro (canon), TFLite Micro's kernels, or LiteRT's "
-                        "reference kernels.  [default: canon]")(function)
+    return click.option("--profile", type=click.Choice(PROFILES), help="Whose arithmetic to match: LiteRT's reference "
+                        "kernels with FULLY_CONNECTED and SUM of TFLite Micro (canon), TFLite Micro's kernels, or "
+                        "LiteRT's reference kernels.  [default: canon]")(function)
 
 
 def _read_shapes(context: click.Context, parameter: click.Parameter,
@@ -93,7 +93,7 @@ def shape_options(function: Function) -> Function:
                      "stored]"),
         click.option("--batch", type=click.IntRange(1, 2**31 - 1), metavar="N",
                      help="Size of the first dimension of each input that leaves it open.  [default: as stored, "
-                     "mostly 1]"),
+                     "usually 1]"),
     ):
         command = option(command)
     return cast(Function, command)
@@ -114,13 +114,13 @@ def json_option(function: Function) -> Function:
 def patterns_option(function: Function) -> Function:
     """Add `--patterns`."""
     return click.option("--patterns", "pattern_files", metavar="FILE.py", multiple=True,
-                        help="Patterns of your own, tried before the library's; what they make of the model is checked "
-                        "on random inputs. May be repeated.")(function)
+                        help="Your own patterns, tried before the library's; the rewritten model is checked on random "
+                        "inputs. May be repeated.")(function)
 
 
 def wide_option(function: Function) -> Function:
     """Add `--wide`."""
-    return click.option("--wide", is_flag=True, help="Do not fit the table to the terminal: whole names, a line per "
+    return click.option("--wide", is_flag=True, help="Do not fit the table to the terminal: full names, one line per "
                         "row.")(function)
 
 
@@ -170,7 +170,7 @@ def memory_options(function: Function) -> Function:
 def resident_option(function: Function) -> Function:
     """Add `--resident`."""
     return click.option("--resident", is_flag=True, help="Run each input set twice: from a cold start, and again with "
-                        "the weights that stayed in the scratchpad.")(function)
+                        "the weights left in the scratchpad.")(function)
 
 
 def check_resident(resident: bool, engine: str) -> None:
@@ -190,7 +190,7 @@ def scheduler_options(function: Function) -> Function:
 def seed_option(function: Function) -> Function:
     """Add `--seed`."""
     return click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, show_default=True,
-                        help="Seed of drawn inputs.")(function)
+                        help="Seed of random inputs.")(function)
 
 
 def check_drawn(inputs_file: str | None) -> None:
@@ -198,7 +198,7 @@ def check_drawn(inputs_file: str | None) -> None:
     context = click.get_current_context()
     for name in ("sets", "seed"):
         if inputs_file is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            raise OptionError(f"--{name} is about drawn inputs, and --inputs gives some: leave one of them out")
+            raise OptionError(f"--{name} is for random inputs, and --inputs gives some: leave one of them out")
 
 
 def draw_options(default_sets: int) -> Callable[[Function], Function]:
@@ -206,7 +206,7 @@ def draw_options(default_sets: int) -> Callable[[Function], Function]:
     def add(function: Function) -> Function:
         for option in (
             click.option("--sets", type=click.IntRange(1, 100_000), default=default_sets, show_default=True,
-                         help="Number of drawn input sets."),
+                         help="Number of random input sets."),
             seed_option,
         ):
             function = option(function)

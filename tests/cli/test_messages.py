@@ -102,9 +102,9 @@ NAMES = ", ".join(PRESETS)
     (["sim", "small.tflite", "--engine", "golden", "--outputs", "-", "--json", "-"],
      "--json -: standard output is for --outputs already; choose a file"),
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "in.npz", "--sets", "2"],
-     "--sets is about drawn inputs, and --inputs gives some: leave one of them out"),
+     "--sets is for random inputs, and --inputs gives some: leave one of them out"),
     (["run", "small.tflite", "--board", "ulx3s_85f", "--port", "none", "--inputs", "in.npz", "--seed", "2"],
-     "--seed is about drawn inputs, and --inputs gives some: leave one of them out"),
+     "--seed is for random inputs, and --inputs gives some: leave one of them out"),
     (["small.tflite"], "No such command 'small.tflite': a command comes first, as `tq-hw sim small.tflite`. Try 'tq-hw "
      "--help'."),
     (["explore", "small.tflite", "--board", "ulx3s_85f", "--store", "small.tflite"],

@@ -106,7 +106,7 @@ def test_sim_of_a_compiled_file(tq: Tq, case: Path) -> None:
     (["--config", "n8"], "small.tqm: is compiled for configuration 'tiny' (fingerprint {tiny}), not for 'n8' ({n8}); "
      "compile it again or leave --config and --board out"),
     (["--engine", "golden"], "small.tqm: the golden model runs a .tflite model, not a compiled file"),
-    ([], "small.tqm: a compiled file needs --inputs; inputs are drawn for a model only"),
+    ([], "small.tqm: a compiled file needs --inputs; random inputs are for a model only"),
     (["--dump", "t3", "--outputs", "o.npz"], "small.tqm: --dump needs the model, not a compiled file"),
     (["--resident"], "small.tqm: --resident needs the model, not a compiled file"),
 ])

@@ -30,5 +30,5 @@ def test_what_is_not_drawn_is_named(dtype: str) -> None:
     model = b.model(b.add("LOGISTIC", [b.input((2, 3), scale=0.1)]))
     with pytest.raises(UnsupportedError) as error:
         draw_inputs(model, 1, 0)
-    assert str(error.value) == (f"model input 'words' (tensor 0) is {dtype}; inputs that are drawn must be int8, "
+    assert str(error.value) == (f"model input 'words' (tensor 0) is {dtype}; random inputs must be int8, "
                                 "uint8, int16, uint16, uint32, int32, int64, bool or float32")
