@@ -92,8 +92,8 @@ class BoardAccelerator:
         """Refuse programs that do not fit into memory together, if one has a state that another would overwrite."""
         needed, most = memory_bytes(programs), self._device.identity.memory_bytes
         if len(programs) > 1 and needed > most and any(program.state for program in programs):
-            raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, of which one keeps a state "
-                              f"that another would take the place of: they need {needed} bytes of memory together, the "
+            raise OptionError(f"{programs[0].name}: has {len(programs)} accelerated parts, one of which keeps a state "
+                              f"that another would overwrite: they need {needed} bytes of memory together, the "
                               f'board has {most}; use device="executor" or "rtl"')
         self.reset()
 
@@ -102,8 +102,8 @@ class BoardAccelerator:
         edges.check_inputs(program, inputs)
         begun = id(program) in self._begun
         if not self._device.select(program) and begun and program.state:
-            raise DeviceError(f"{program.name}: the board held another program meanwhile, or was reset, and the state "
-                              "of the model is lost: call reset_all_variables")
+            raise DeviceError(f"{program.name}: the board has since run another program or been reset, so the "
+                              "state of the model is lost: call reset_all_variables")
         stored = [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]
         try:
             found = self._device.run(stored, keep_state=begun)

@@ -106,7 +106,7 @@ class Session(AbstractContextManager["Session"]):
     def cycles(self) -> int:
         """Cycles of the last inference; OptionError before the first."""
         if self.last is None:
-            raise OptionError("nothing was run yet")
+            raise OptionError("nothing has been run yet")
         return self.last.cycles
 
     def close(self) -> None:

@@ -68,7 +68,7 @@ class Interpreter:
                  device: str | Device = "executor", config: str | Config | None = None, board: str | None = None,
                  memory: Memory = YARDSTICK, **experimental: object):
         if bool(model_path) == bool(model_content):
-            raise ValueError("Interpreter needs model_path or model_content, and not both")
+            raise ValueError("Interpreter needs either model_path or model_content, not both")
         _check_arguments(experimental_delegates, num_threads, experimental)
         if not isinstance(config, str | Config | None):
             raise ValueError(f"config is the name of a configuration, a TOML file's or a Config, found {config!r}")
@@ -86,8 +86,8 @@ class Interpreter:
         if isinstance(device, Device) or device in ("executor", "rtl"):
             return device
         if board is None:
-            raise OptionError(f"device {device!r} is taken for a serial port, which needs board, the name of the board "
-                              'there; other devices are "executor" and "rtl"')
+            raise OptionError(f"device {device!r} is taken to be a serial port, which needs board, the name of the "
+                              'board there; other devices are "executor" and "rtl"')
         self._serial = SerialPort(device, find_board(board).baud)
         return Device(Link(self._serial))
 
@@ -207,13 +207,13 @@ class Interpreter:
         if wanted.name in using and (others := [name for name, subgraph in using.items()
                                                 if subgraph != wanted.subgraph]):
             raise UnsupportedError(f"{self._name}: signatures {wanted.name!r} and {others[0]!r} both use resource "
-                                   "variables in subgraphs of their own: each would keep them for itself")
+                                   "variables in subgraphs of their own: each would keep its own copy")
 
 
 def _check_arguments(delegates: Sequence[object] | None, threads: object, experimental: Mapping[str, object]) -> None:
     """Raise for what is not supported; TypeError for an argument that LiteRT's interpreter does not have either."""
     if delegates:
-        raise ValueError("experimental_delegates are LiteRT's alone: device says what runs the model")
+        raise ValueError("experimental_delegates are LiteRT's only: device says what runs the model")
     if threads is not None and not isinstance(threads, int):
         raise ValueError("type of num_threads should be int")
     if threads is not None and threads < 1:

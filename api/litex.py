@@ -67,7 +67,7 @@ class TqHw(LiteXModule):
         self.platform, self.module_name = platform, name
         self.config = load_config(config) if isinstance(config, str) else config
         if legal(name) != name:
-            raise OptionError(f"name {name!r}: expected a name for a Verilog module, no keyword")
+            raise OptionError(f"name {name!r}: expected a Verilog module name that is not a keyword")
         self.bus = wishbone.Interface(data_width=32, address_width=32, addressing="word")
         self.axi = axi.AXIInterface(data_width=8 * self.config.bus_bytes, address_width=32, id_width=1)
         self.interrupt = Signal()
@@ -136,7 +136,7 @@ def add_tq_hw(soc: Any, config: str | Config = "n8", *, name: str = "tq_hw", mem
                           f"main_ram, not {memory_bytes}")
     sdram = getattr(soc, "sdram", None)
     if memory == "dram" and sdram is None:
-        raise OptionError('memory="dram": the SoC has no sdram; take "bus"')
+        raise OptionError('memory="dram": the SoC has no sdram; use "bus"')
     if hasattr(soc, name):
         raise OptionError(f"name {name!r}: the SoC has a part of this name; give the accelerator another one")
     unit = TqHw(soc.platform, config, name)

@@ -173,7 +173,7 @@ class Session:
 
     def _input(self, index: int) -> Tensor:
         if index not in self.source.main.inputs:
-            raise ValueError(f"tensor {index} is no input of the model; inputs are {list(self.source.main.inputs)}")
+            raise ValueError(f"tensor {index} is not an input of the model; inputs are {list(self.source.main.inputs)}")
         return self.source.main.tensors[index]
 
 

@@ -48,7 +48,7 @@ class TensorInfo:
 
     def _quantization(self) -> tuple[float, int]:
         if self.scale is None or self.zero_point is None:
-            raise OptionError(f"{self.name!r} is {self.dtype} without one scale: there is nothing to quantize")
+            raise OptionError(f"{self.name!r} is {self.dtype} without a single scale: it cannot be quantized")
         return self.scale, self.zero_point
 
 

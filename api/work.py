@@ -138,7 +138,7 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
         except BrokenProcessPool:
             deaths += 1
             if deaths > _DEATHS:
-                raise ToolError(f"{deaths} processes died, for want of memory perhaps; try fewer --jobs") from None
+                raise ToolError(f"{deaths} processes died, perhaps out of memory; try fewer --jobs") from None
             waiting.extendleft(running.values())
         finally:
             pool.shutdown(cancel_futures=True)
@@ -209,5 +209,5 @@ def _on_cluster(tasks: Sequence[Task], is_left: Callable[[Task], bool], schedule
                 if after is not None:
                     running.add(after)
         except (distributed.KilledWorker, distributed.CancelledError, distributed.comm.CommClosedError) as error:
-            raise ToolError(f"--scheduler {scheduler}: lost: {error}; started again, it goes on from what was "
+            raise ToolError(f"--scheduler {scheduler}: lost: {error}; run it again to continue from the results "
                             "kept") from error

@@ -37,7 +37,7 @@ def test_a_session(way: str, compiled: Any, tmp_path: Path, monkeypatch: pytest.
     with fake, (open_uio(str(fake.uio), str(fake.buffer)) if way == "uio" else Session(Link(line), line)) as session:
         with pytest.raises(OptionError, match="^no model is loaded$"):
             session.run([])
-        with pytest.raises(OptionError, match="^nothing was run yet$"):
+        with pytest.raises(OptionError, match="^nothing has been run yet$"):
             _ = session.cycles
         path = tmp_path / "sum.tqm"
         path.write_bytes(to_bytes(compiled.program))

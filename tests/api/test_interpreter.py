@@ -123,7 +123,7 @@ def test_arguments_of_litert():
                 kind(model_content=data, num_threads=number)
             assert str(caught.value) == message
     for options, error, message in (
-            ({"experimental_delegates": [object()]}, ValueError, "experimental_delegates are LiteRT's alone: device "
+            ({"experimental_delegates": [object()]}, ValueError, "experimental_delegates are LiteRT's only: device "
              "says what runs the model"),
             ({"experimental_preserve_all_tensors": True}, ValueError, "experimental_preserve_all_tensors: tensors "
              "other than inputs, outputs and constants cannot be looked at"),
@@ -228,7 +228,7 @@ def test_misuse_of_signatures():
     with pytest.raises(UnsupportedError) as caught:
         tq_hw.Interpreter(model_content=write_model(twice)).get_signature_runner("two")
     assert str(caught.value) == ("model.tflite: signatures 'two' and 'one' both use resource variables in subgraphs of "
-                                 "their own: each would keep them for itself")
+                                 "their own: each would keep its own copy")
 
 
 def test_arrays_in_place():
@@ -248,7 +248,7 @@ def test_misuse_raises_what_litert_raises():
             (interpreter.invoke, RuntimeError, "call allocate_tensors first, and again after resize_tensor_input"),
             (lambda: interpreter.resize_tensor_input(0, (2, 5, 4, 3)), ValueError, "input 0 ('image') has shape "
              "[1, 5, 4, 3], where -1 is open: it cannot be resized to [2, 5, 4, 3]"),
-            (lambda: interpreter.set_tensor(3, 0), ValueError, "tensor 3 is no input of the model; inputs are [0]"),
+            (lambda: interpreter.set_tensor(3, 0), ValueError, "tensor 3 is not an input of the model; inputs are [0]"),
             (lambda: interpreter.set_tensor(0, np.zeros((1, 5, 4, 3), np.float32)), ValueError, "Cannot set tensor: "
              "Got value of type float32 but expected type int8 for input 0, name: image"),
             (lambda: interpreter.set_tensor(0, np.zeros((5, 4, 3), np.int8)), ValueError, "Cannot set tensor: Got "
@@ -271,7 +271,7 @@ def test_misuse_raises_what_litert_raises():
 
 
 def test_refusals():
-    with pytest.raises(ValueError, match="needs model_path or model_content, and not both"):
+    with pytest.raises(ValueError, match="needs either model_path or model_content, not both"):
         tq_hw.Interpreter()
     data = write_model(topk_head())
     with pytest.raises(ValueError) as wrong:
@@ -279,8 +279,8 @@ def test_refusals():
     assert str(wrong.value) == "config is the name of a configuration, a TOML file's or a Config, found 3"
     with pytest.raises(OptionError) as caught:
         tq_hw.Interpreter(model_content=data, device="/dev/ttyUSB0")
-    assert str(caught.value) == ("device '/dev/ttyUSB0' is taken for a serial port, which needs board, the name of the "
-                                 'board there; other devices are "executor" and "rtl"')
+    assert str(caught.value) == ("device '/dev/ttyUSB0' is taken to be a serial port, which needs board, the name of "
+                                 'the board there; other devices are "executor" and "rtl"')
     b = ModelBuilder("soft")
     soft = b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32"))
     with pytest.raises(UnsupportedError):

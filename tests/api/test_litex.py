@@ -112,7 +112,7 @@ def test_what_litex_generates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert 4096 < build_litex_firmware(program).ram_bytes < rom.size
     with pytest.raises(ToolError, match="^zig did not compile the runtime; the end of what it said:\n"):
         build_litex_firmware(replace(program, code=(rom.origin, 1024)))
-    with pytest.raises(OptionError, match=r"^the firmware is for processors of RV32, not for rocket \(-march=rv64i\)$"):
+    with pytest.raises(OptionError, match=r"^the firmware is for RV32 processors, not for rocket \(-march=rv64i\)$"):
         build_litex_firmware(replace(program, cpu="rocket", cpu_flags="-march=rv64i"))
 
 
@@ -171,9 +171,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
     power = "memory_bytes must be a power of 2 from 256 to the 65536 bytes of main_ram, not"
     for arguments, message in (
             ({}, f"{power} 1048576"), ({"memory_bytes": 100}, f"{power} 100"),
-            ({"memory_bytes": 256, "memory": "dram"}, 'memory="dram": the SoC has no sdram; take "bus"'),
+            ({"memory_bytes": 256, "memory": "dram"}, 'memory="dram": the SoC has no sdram; use "bus"'),
             ({"memory_bytes": 256, "name": "module"},
-             "name 'module': expected a name for a Verilog module, no keyword")):
+             "name 'module': expected a Verilog module name that is not a keyword")):
         with pytest.raises(OptionError) as error:
             litex.add_tq_hw(soc, "tiny", **arguments)
         assert str(error.value) == message

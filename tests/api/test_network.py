@@ -61,7 +61,7 @@ def test_real_numbers(network: tq_hw.Network) -> None:
     assert np.array_equal(into.quantize(reals), np.arange(-128, 128).astype(np.int8))
     assert into.quantize([1e9, -1e9]).tolist() == [127, -128]
     assert out.zero_point is not None and out.dequantize([out.zero_point]) == [0.0]
-    with pytest.raises(OptionError, match="^'y' is float32 without one scale: there is nothing to quantize$"):
+    with pytest.raises(OptionError, match="^'y' is float32 without a single scale: it cannot be quantized$"):
         tq_hw.TensorInfo("y", "float32", (1,)).quantize([0.5])
 
 
