@@ -35,18 +35,18 @@ Generated from `boards/catalog/`, the records of whole boards and of routes in `
 
 * Memory is the one that a board is built with by default; others are named by `tq-hw boards`. Bytes are per cycle of
   the accelerator, as schedules are made for.
-* Clock is the accelerator's target; "reached" after routing with the open tools, "-" where nobody has routed this
-  configuration.
-* LUTs, multipliers and block RAMs are of the whole board after synthesis, with `~` by the model of resources, where
-  this configuration and memory were not synthesized; "-" where the model knows nothing of the board. LUTs of an ECP5
-  are with those that carries and small memories stand in.
+* Clock is the accelerator's target; "reached" after routing with the open tools, "-" where this configuration was never
+  routed.
+* LUTs, multipliers and block RAMs are of the whole board after synthesis, with `~` as estimated by the resource model,
+  where this configuration and memory were not synthesized; "-" where the model does not cover the board. LUTs of an
+  ECP5 include those used for carries and small memories.
 """
 _TIMES = """
 ## Milliseconds per inference
 
 At the target clock, with cold start, for the default memory: `~` is the compiler's estimate; a number without it was
 run on the emulated board, where every output was the golden model's. "-" is a network that does not fit, or the serial
-machine, of whose time there is no estimate.
+machine, which has no estimate of time.
 
 """
 

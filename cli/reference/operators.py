@@ -33,54 +33,57 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 `cli/reference/operators.json` by `python -m tq_hw.cli.reference.operators`; `tq-hw ops` prints the same,
 `tq-hw ops --json -` gives it to programs.
 
-* Types are those of inputs and outputs in order; `?` may be absent, `+` may repeat. A rule is of the specification, a
-  limit of this compiler.
-* Constant weights of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED may be int4, which is unpacked, and any int8
-  constant may be sparse, which is made dense, with or without a DENSIFY after it: both when the model is read.
-* Between a DEQUANTIZE and a QUANTIZE float32 operators of single elements may stand, which together are a function
-  of one tensor of int8 or int16, or of two tensors of int8, one of which may be constants of up to 256 places: they
-  become tables. With constants of each channel, as many as there are, what rises or falls in even steps is a
-  depthwise convolution. Of two it is a sum, difference, product, maximum or minimum of a function of each where all
-  65,536 pairs come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all
-  elements for each 1,024 entries that are not 0. Sums and differences of more tensors, also with constants of up to
-  256 places, and with RELU, are added in float32, some 40 micro-operations each, and so is what a MEAN or SUM
-  before the QUANTIZE adds, and the four products of a RESIZE_BILINEAR of int8, where rows and columns have at most 160
-  different fractions. They are:
+* Types are those of the inputs and outputs in order; `?` may be absent, `+` may repeat. A rule comes from the
+  specification, a limit from this compiler.
+* Constant weights of CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED may be int4, and any int8 constant may be sparse,
+  with or without a DENSIFY after it: int4 is unpacked, and sparse constants are made dense, when the model is read.
+* Elementwise float32 operators may stand between a DEQUANTIZE and a QUANTIZE if together they are a function of one
+  int8 or int16 tensor, or of two int8 tensors, one of which may be constants of up to 256 places: they become tables.
+  With per-channel constants, however many, a function that rises or falls in even steps is a depthwise convolution. A
+  function of two tensors is a sum, difference, product, maximum or minimum of a function of each if all 65,536 pairs
+  come out as in float32, else a table of the pairs. Tables of int16 and of pairs take a pass over all elements for each
+  1,024 nonzero entries. Sums and differences of more tensors, also with constants of up to 256 places and with RELU,
+  are added in float32, with some 40 micro-operations each; so are the addends of a MEAN or SUM before the QUANTIZE, and
+  the four products of an int8 RESIZE_BILINEAR whose rows and columns have at most 160 different fractions. These
+  operators are:
 {floats}.
-* What of these is no table and no such sum, as LayerNorm, GroupNorm, attention and pyramids of PyTorch, is computed in
-  float32, each with 29 to 58 micro-operations, SIGN with 170, LOG with 246, SOFTMAX with 430, LOGISTIC with 1,000, ELU
-  with 1,700, TANH with 2,300, GELU with 1,200 or, where it is not approximated, 3,300. What begins there is int8 or
-  int16; what it ends in is int8 or int16, too, ARG_MAX, ARG_MIN or a comparison, or a float32 output of the model: one
-  that may be -0 is a product, quotient, NEG, HARD_SWISH, LEAKY_RELU, ELU, TANH or GELU of what is never -0. Bounds of
-  all numbers must say that none is 2^104 or more, that divisors are positive, that roots are of no negative numbers,
-  that EXP is of none above 72, and LOG of those from 1 to 2^23. BATCH_MATMUL, and FULLY_CONNECTED of two computed
-  matrices, have at most 4,194,304 products:
+* What is neither such a table nor such a sum, as in LayerNorm, GroupNorm, attention and pyramids of PyTorch, is
+  computed in float32, each operator with 29 to 58 micro-operations, SIGN with 170, LOG with 246, SOFTMAX with 430,
+  LOGISTIC with 1,000, ELU with 1,700, TANH with 2,300, GELU with 1,200 or, if not approximated, 3,300. It must begin
+  with int8 or int16, and end in int8 or int16, in ARG_MAX, ARG_MIN or a comparison, or in a float32 output of the
+  model: an output that may be -0 must be a product, quotient, NEG, HARD_SWISH, LEAKY_RELU, ELU, TANH or GELU of values
+  that are never -0. Bounds of all values must show that none reaches 2^104, that divisors are positive, that no root is
+  of a negative value, that no EXP is of a value above 72, and that every LOG is of a value from 1 to 2^23. BATCH_MATMUL,
+  and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
 {packed}.
-* A float32 output that is a function of one int8 tensor is a table, whatever its operators of single elements are, and
-  may be -0 or infinite; so is one of an int16 tensor, with a pass for each 512 codes, that is not computed as above.
-* float32 may be moved or chosen between them, after a float32 input and before a float32 output, by:
+* A float32 output that is a function of one int8 tensor is a table, whatever its elementwise operators, and may be -0
+  or infinite. So is a function of one int16 tensor that cannot be computed as above, or that ends in ELU, GELU or TANH,
+  with a pass for each 512 codes.
+* float32 values may be moved or selected between these operators, after a float32 input and before a float32 output,
+  by:
 {moves}.
-* Comparisons of float32 that comes of one tensor each, or of constants, are comparisons of integers: any functions of
-  int8, and functions of int16 that rise or fall with its codes. Where all comes of one tensor they are a table, and so
-  is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of int8, or of
-  int32 where more than 256 different numbers can come of codes and constants. TOPK_V2 of what a DEQUANTIZE makes of
-  int8 or int16, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of what comes of one tensor are a
-  table. Float32 inputs of the model may be compared, counted by BUCKETIZE and cast, and quantized to int8 after
-  functions that rise or fall (NEG, FLOOR, CEIL, ROUND, kinds of RELU, sums and products with a constant), ABS and
-  SQUARE: their bits are compared, with two micro-operations for each code.
+* Comparisons of float32 values that each come from one tensor, or from constants, are comparisons of integers: for any
+  functions of int8, and for functions of int16 that rise or fall with its codes. If everything comes from one tensor,
+  they are a table, and so is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of
+  int8, or of int32 if more than 256 different values can come from codes and constants. TOPK_V2 of a dequantized int8
+  or int16 tensor, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of values that come from one tensor
+  are a table.
+* Float32 inputs of the model may be compared, counted by BUCKETIZE, cast, and quantized to int8 after functions that
+  rise or fall (NEG, FLOOR, CEIL, ROUND, kinds of RELU, sums and products with a constant), ABS and SQUARE: their bits
+  are compared, with two micro-operations for each code.
 * Operators on integers that follow from shapes and constants become constants when the model is read. CUMSUM of int32
-  and int64, and ADD_N of int32 and float32, become additions. Of int32 and float32 become reductions of
-  rows, where their segments are constants:
+  and int64, and ADD_N of int32 and float32, become additions. These operators on int32 and float32 become reductions of
+  rows if their segments are constant:
 {segments}.
-  IF and WHILE are taken where constants decide them. In no other way are taken, but for float32:
+  IF and WHILE are supported where constants decide them. These are supported in no other way, except in float32:
 {known}.
-* Under profile `canon` every integer equalled that of the engines in "equal to", in models of the operator alone with
+* Under profile `canon` every integer equals that of the engines in "equal to", in models of that operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under
   `tflm` and `litert` results equal those of TFLite Micro and of LiteRT's reference kernels, see [below](#profiles).
 * Units are those that work on a typical layer, see [programs](programs.md).
-* Cycles are those of the typical layer from its start to its end for each element of its outputs, on the {engine} at
-  `{config}`, with a memory of 8 bytes per cycle: input and output pass through memory. Between others it is faster.
-* Verified: cases that passed of all, in the last recorded runs of `tq-hw verify` over the conformance cases:
+* Cycles are those of the typical layer, from its start to its end, per element of its outputs, on the {engine} at
+  `{config}` with a memory of 8 bytes per cycle: input and output pass through memory. A layer between others is faster.
+* Verified: cases that passed, of all cases, in the last recorded runs of `tq-hw verify` over the conformance cases:
   {runs}. Chains of several operators: {chains}.
 """
 _PROFILES = """
