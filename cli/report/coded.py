@@ -34,4 +34,4 @@ def coded_text(report: dict[str, Any]) -> list[tuple[str, str]]:
         return []
     rows, coded, plain = (report["compressed"][name] for name in ("rows_bytes", "coded_bytes", "plain_bytes"))
     smaller = f", {rows / coded:.2f} times smaller" if coded else ""
-    return [("compressed", f"{rows:,} bytes of constants come as {coded:,}{smaller}; {plain:,} as they are")]
+    return [("compressed", f"{rows:,} bytes of constants stored as {coded:,}{smaller}; {plain:,} uncompressed")]

@@ -17,16 +17,16 @@ def read_report(name: str) -> Report:
     except OSError as error:
         raise OptionError(f"{name}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise OptionError(f"{name}: expected a report that --json wrote, found a file that is no text") from error
+        raise OptionError(f"{name}: expected a report that --json wrote, found a file that is not text") from error
     except ValueError as error:
-        raise OptionError(f"{name}: expected a report that --json wrote, found no JSON: {error}") from error
+        raise OptionError(f"{name}: expected a report that --json wrote, found invalid JSON: {error}") from error
     layers = found.get("layers") if isinstance(found, dict) else None
     rows = layers if isinstance(layers, list) else [None]
     if not all(isinstance(row, dict) and {"index", "op", "cycles", "bytes"} <= row.keys() for row in rows):
         raise OptionError(f"{name}: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found "
                           "other JSON")
     if not isinstance(found.get("cycles"), int):
-        raise OptionError(f"{name}: has no cycles to compare with: its engine knew no time")
+        raise OptionError(f"{name}: has no cycles to compare with: its engine does not model time")
     return dict(found)
 
 

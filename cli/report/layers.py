@@ -154,7 +154,7 @@ def print_summary(report: Report) -> None:
     lines += [(key, report[key]) for key in ("output", "engine") if key in report]
     modelled = [name for name in Arithmetic._fields if report.get(name) == "model"]
     if modelled:
-        lines.append(("models", f"{' and '.join(modelled)}, in C++, held against the RTL; the rest is RTL"))
+        lines.append(("models", f"{' and '.join(modelled)}, in C++, tested against the RTL; the rest is RTL"))
     if cycles is not None:
         time = time_text(cycles, report.get("clock_hz", CLOCK_HZ))
         lines += [("cycles", f"{cycles:,}{estimated}, {time}"),
@@ -167,7 +167,7 @@ def print_summary(report: Report) -> None:
         lines += host_lines(report)
     if "resident" in report and report["resident"]["cycles"] is not None:
         warm = report["resident"]
-        lines.append(("resident", f"{warm['cycles']:,} cycles with the weights that stayed in the scratchpad, "
+        lines.append(("resident", f"{warm['cycles']:,} cycles with the weights left in the scratchpad, "
                                   f"{warm['bytes']:,} of {report['bytes']:,} bytes moved"))
     if report.get("bit_exact") is not None:
         lines.append(("bit exact", "yes" if report["bit_exact"] else "no"))

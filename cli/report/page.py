@@ -33,22 +33,21 @@ _COLUMNS = (("index", "number"), ("op", ""), ("unit", ""), ("cycles", "number"),
             ("tensor", "name"), ("share of the cycles", ""))
 _BAR_PIXELS = 160
 _HOW = {"rtl": "Cycles are those of one inference on the Verilated RTL, from a cold start; estimate is the compiler's "
-               "figure before anything ran.",
-        "executor": "Cycles are the compiler's estimate; the executor, which knows no time, ran the commands."}
+               "figure before the run.",
+        "executor": "Cycles are the compiler's estimate; the executor, which does not model time, ran the commands."}
 _PLOTS = {
-    "roofline": ("Roofline", "Layers that multiply, and the network (red). The line is what memory (its slope) and "
-                 "multipliers (its top) allow. A layer's time is that of the array for it, or that of its bytes at the "
+    "roofline": ("Roofline", "Layers that multiply, and the network (red). The line is the limit of memory (slope) "
+                 "and multipliers (top). A layer's time is that of the array for it, or that of its bytes at the "
                  "memory's full rate, whichever is longer."),
-    "timeline": ("Timeline", "A slice per operation and unit, in the colors of the layers. Where a track is empty its "
-                 "unit waits. Drag to move, turn the wheel to zoom; the plots below follow."),
-    "traffic": ("Bytes per cycle over time", "What memory gave and took, commands among it; where the engine knows no "
-                "time, loads and stores as early as memory can move them. The dashed line is what memory gives at "
-                "most."),
-    "scratchpad": ("Scratchpad over time", "Each box is there from the first operation that touches it to the last. "
-                   "Click a word of the legend to hide its boxes."),
+    "timeline": ("Timeline", "One slice per operation and unit, in the color of its layer. Where a track is empty, its "
+                 "unit waits. Drag to move, scroll to zoom; the plots below follow."),
+    "traffic": ("Bytes per cycle over time", "Bytes read and written, including commands; where the engine does not "
+                "model time, loads and stores as early as memory allows. The dashed line is the memory's peak rate."),
+    "scratchpad": ("Scratchpad over time", "Each box spans the operations from the first that touches it to the last. "
+                   "Click an entry of the legend to hide its boxes."),
     "image": ("System memory: the program's image", "Commands, weights, parameters and constants."),
     "arena": ("System memory: the arena", "Inputs, outputs, and what does not fit the scratchpad."),
-    "state": ("System memory: the state", "What lives on from one inference to the next."),
+    "state": ("System memory: the state", "What persists from one inference to the next."),
 }
 
 
@@ -63,7 +62,7 @@ def _group(members: Sequence[Report], estimates: dict[int, int]) -> Report:
     """Return the row for layers that alternate, strip by strip."""
     macs, busy = sum(row["macs"] for row in members), sum(row["array_cycles"] or 0 for row in members)
     share = sum(row["utilization"] * row["array_cycles"] for row in members if row["utilization"])
-    return {"index": f"{members[0]['index']}-{members[-1]['index']}", "op": f"{len(members)} layers in turns",
+    return {"index": f"{members[0]['index']}-{members[-1]['index']}", "op": f"{len(members)} alternating layers",
             "unit": "", "cycles": sum(row["cycles"] or 0 for row in members), "macs": macs,
             "utilization": share / busy if busy else None, "bytes": sum(row["bytes"] for row in members), "bound": "",
             "name": "", "estimate": sum(estimates.get(row["index"], 0) for row in members)}

@@ -7,15 +7,15 @@ __all__ = ["WAITS", "most_waited", "wait_rows"]
 #: The wait counters of isa/control.py: which unit, and for what. Several may count in one cycle.
 WAITS = {
     "fetch_stall": ("fetch", "commands from memory"),
-    "load_token": ("load", "another unit, to free what it writes over (tokens)"),
+    "load_token": ("load", "another unit, to free what it overwrites (tokens)"),
     "load_port": ("load", "memory, or a bank of the scratchpad"),
-    "array_token": ("array", "another unit, mostly its inputs or weights (tokens)"),
+    "array_token": ("array", "another unit, usually its inputs or weights (tokens)"),
     "array_acc": ("array", "a free accumulator buffer: the vector unit is behind"),
     "array_weight": ("array", "its weights, which come from the scratchpad"),
-    "vector_token": ("vector", "another unit, mostly its inputs (tokens)"),
+    "vector_token": ("vector", "another unit, usually its inputs (tokens)"),
     "vector_acc": ("vector", "sums of the array"),
     "vector_port": ("vector", "a bank of the scratchpad"),
-    "store_token": ("store", "another unit, mostly what it is to store (tokens)"),
+    "store_token": ("store", "another unit, usually what it stores (tokens)"),
     "store_port": ("store", "memory, or a bank of the scratchpad"),
 }
 

@@ -18,10 +18,10 @@ def test_says_what_is_saved() -> None:
     assert sizes["rows_bytes"] == 628 * 8 and 0 < sizes["coded_bytes"] < sizes["rows_bytes"] // 3
     (name, text), = coded_text(dict(found))
     ratio = sizes["rows_bytes"] / sizes["coded_bytes"]
-    assert (name, text) == ("compressed", f"5,024 bytes of constants come as {sizes['coded_bytes']:,}, {ratio:.2f} "
-                            f"times smaller; {sizes['plain_bytes']:,} as they are")
+    assert (name, text) == ("compressed", f"5,024 bytes of constants stored as {sizes['coded_bytes']:,}, {ratio:.2f} "
+                            f"times smaller; {sizes['plain_bytes']:,} uncompressed")
     nothing = {"compressed": {"rows_bytes": 0, "coded_bytes": 0, "plain_bytes": 12}}
-    assert coded_text(nothing) == [("compressed", "0 bytes of constants come as 0; 12 as they are")]
+    assert coded_text(nothing) == [("compressed", "0 bytes of constants stored as 0; 12 uncompressed")]
 
 
 def test_says_nothing_without_the_option() -> None:

@@ -257,7 +257,7 @@ def test_layers_that_take_turns_are_one_group(tq: Tq) -> None:
     assert [layer["group"] for layer in report["layers"]] == [0, 0]
     assert all(0 < layer["utilization"] <= 1 for layer in report["layers"])
     _, group, first, second, _ = page.tables["layers"]
-    assert group[:4] == ["0-1", "2 layers in turns", "", f"{report['cycles']:,}"]
+    assert group[:4] == ["0-1", "2 alternating layers", "", f"{report['cycles']:,}"]
     assert (first[0], first[3], second[0], second[3]) == ("0", "", "1", "")
 
 
@@ -276,11 +276,11 @@ def test_two_runs_side_by_side(tq: Tq) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("{", "other.json: expected a report that --json wrote, found no JSON: Expecting property name enclosed in double "
-          "quotes: line 1 column 2 (char 1)"),
-    (b"\x80\x9a", "other.json: expected a report that --json wrote, found a file that is no text"),
+    ("{", "other.json: expected a report that --json wrote, found invalid JSON: Expecting property name enclosed in "
+          "double quotes: line 1 column 2 (char 1)"),
+    (b"\x80\x9a", "other.json: expected a report that --json wrote, found a file that is not text"),
     ("[]", "other.json: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found other JSON"),
-    ('{"layers": [], "cycles": null}', "other.json: has no cycles to compare with: its engine knew no time"),
+    ('{"layers": [], "cycles": null}', "other.json: has no cycles to compare with: its engine does not model time"),
     (None, "other.json: cannot be read: No such file or directory"),
 ])
 def test_what_cannot_be_compared(tq: Tq, model: Path, text: str | bytes | None, message: str) -> None:
@@ -307,11 +307,11 @@ def test_no_point_is_above_the_roof() -> None:
     (["small.tflite", "-o", "r.html", "--engine", "golden"], "Invalid value for '--engine': 'golden' is not one of "
      "'rtl', 'executor'. Try 'tq-hw report --help'."),
     (["small.tflite", "-o", "r.html", "--engine", "executor", "--stalls", "31"],
-     "--stalls needs --engine rtl: the executor knows no time"),
+     "--stalls needs --engine rtl: the executor does not model time"),
     (["small.tflite", "-o", "r.html", "--engine", "executor", "--resident"],
-     "--resident of a report needs --engine rtl: the executor knows no time"),
+     "--resident of a report needs --engine rtl: the executor does not model time"),
     (["small.tqm", "-o", "r.html"], "small.tqm: expected a .tflite model, found a compiled file, which does not say "
-     "what lies where in the memories"),
+     "where tensors lie in memory"),
 ])
 def test_bad_input_is_one_message(tq: Tq, model: Path, arguments: list[str], message: str) -> None:
     assert tq("compile", model.name, "--config", "tiny").code == 0

@@ -105,5 +105,5 @@ def test_a_summary_names_what_was_a_model(capsys: pytest.CaptureFixture[str]) ->
     print_summary(report | {"array": "model"})
     print_summary(report | {"lanes": "rtl"})
     lines = [line for line in capsys.readouterr().out.splitlines() if "C++" in line]
-    assert lines == ["models       lanes, in C++, held against the RTL; the rest is RTL",
-                     "models       array and lanes, in C++, held against the RTL; the rest is RTL"]
+    assert lines == ["models       lanes, in C++, tested against the RTL; the rest is RTL",
+                     "models       array and lanes, in C++, tested against the RTL; the rest is RTL"]
