@@ -193,7 +193,7 @@ class Oracle:
         except (EOFError, OSError) as error:
             code = process.wait()
             self._stop()
-            how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+            how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
             raise ToolError(f"{self.engine} {how}: {self._last_message()}") from error
 
     def _read(self, process: subprocess.Popen[bytes], size: int, deadline: float) -> bytes:

@@ -108,7 +108,7 @@ def test_every_command_of_the_readme(program: Path, tmp_path: Path) -> None:
     assert set(ran) == {"compile", "sim", "report", "verify", "generate"}
     done = call(program, tmp_path, "tq-hw", "run", "--board", "ulx3s_85f", "--port", "none", "model.tflite")
     assert (done.returncode, done.stderr) == (
-        5, "tq-hw: port none cannot be opened: No such file or directory; `tq-hw doctor` lists those that there are\n")
+        5, "tq-hw: port none cannot be opened: No such file or directory; `tq-hw doctor` lists the ports\n")
 
 
 @pytest.mark.parametrize("command", [

@@ -46,7 +46,7 @@ def _generate(description: str) -> DramCore:
                              encoding="utf-8", errors="replace", capture_output=True, check=False)
         if run.returncode == UNKNOWN_CHIP:
             raise OptionError(f"LiteDRAM {importlib.metadata.version('litedram')} knows no chip "
-                              f"{json.loads(description)['sdram_module']!r}; its names stand in litedram/modules.py")
+                              f"{json.loads(description)['sdram_module']!r}; its names are in litedram/modules.py")
         if run.returncode:
             raise ToolError(f"LiteDRAM did not generate a core; {last_words(run.stderr)}")
         facts = json.loads((Path(folder) / "facts.json").read_text(encoding="utf-8"))

@@ -48,7 +48,7 @@ class _Database:
         # Older databases have one grid per part.
         found = [path for path in (family / die / "tilegrid.json", family / part / "tilegrid.json") if path.is_file()]
         if not found:
-            raise ToolError(f"{family} has neither {die}/tilegrid.json nor {part}/tilegrid.json to hold the frames "
+            raise ToolError(f"{family} has neither {die}/tilegrid.json nor {part}/tilegrid.json to check the frames "
                             "against")
         self.grid: Any = json.loads(found[0].read_text(encoding="utf-8"))
         self.bits = cache(self._bits)

@@ -84,7 +84,7 @@ def nextpnr_timing(report: Mapping[str, Any]) -> dict[str, Timing]:
         hops = tuple(Hop(hop["type"], hop["delay"], hop["to"]["cell"]) for hop in paths[0]["path"]) if paths else ()
         found[clock] = Timing(clock, values["achieved"], values["constraint"], hops)
     if not found:
-        raise ToolError("nextpnr told the rate of no clock")
+        raise ToolError("nextpnr reported no clock rate")
     return found
 
 

@@ -52,7 +52,7 @@ def find_compiler() -> tuple[str, list[str]]:
     if importlib.util.find_spec("ziglang") is not None:
         return "zig", [sys.executable, "-m", "ziglang", "cc", "-target", "riscv32-freestanding-none",
                        "-mcpu=generic_rv32+m+zicsr"]
-    raise MissingToolError(f"there is no RISC-V compiler: pip install ziglang, or on Debian and Ubuntu: "
+    raise MissingToolError(f"no RISC-V compiler is installed: pip install ziglang, or on Debian and Ubuntu: "
                            f"apt install gcc-riscv64-unknown-elf (program {_GCC})")
 
 

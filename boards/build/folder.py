@@ -51,7 +51,7 @@ def new_folder(target: Path) -> Iterator[Path]:
     try:
         yield work
         if not _is_ours(target):
-            raise FailedStepError(f"{target}: somebody has put other things there during the build")
+            raise FailedStepError(f"{target}: other files were put there during the build")
         _replace(work, target)
     except FailedStepError as error:
         (work / _MARK).write_text(f"{error}\n", encoding="utf-8")
@@ -60,7 +60,7 @@ def new_folder(target: Path) -> Iterator[Path]:
             # The existing folder is somebody else's: this build keeps its own name.
             kept = Path(tempfile.mkdtemp(prefix=f"{kept.name}.", dir=target.parent))
         _replace(work, kept)
-        raise ToolError(f"{error}\nwhat was made until then is kept in {kept}") from error
+        raise ToolError(f"{error}\nwhat was made so far is kept in {kept}") from error
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
             raise

@@ -95,7 +95,7 @@ def build_litex_firmware(program: LitexProgram) -> Firmware:
     """
     march = _MARCH.search(program.cpu_flags)
     if march is None:
-        raise OptionError(f"the firmware is for processors of RV32, not for {program.cpu} "
+        raise OptionError(f"the firmware is for RV32 processors, not for {program.cpu} "
                           f"({program.cpu_flags.strip()})")
     for package in ("ziglang", "litex"):
         if importlib.util.find_spec(package) is None:

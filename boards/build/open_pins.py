@@ -24,7 +24,7 @@ def pin_constraints(ports: Iterable[tuple[str, str, Mapping[str, object]]]) -> s
         lines.append(f"set_property LOC {pin} [get_ports {name}]")
         for key, value in properties.items():
             if key not in _PROPERTIES:
-                raise ToolError(f"pin {pin} of {name} has {key}, which nextpnr-xilinx may drop without a word; it is "
+                raise ToolError(f"pin {pin} of {name} has {key}, which nextpnr-xilinx may drop silently; it is "
                                 f"given {', '.join(_PROPERTIES)} only")
             lines.append(f"set_property {key} {value} [get_ports {name}]")
     return "\n".join(lines) + "\n"

@@ -72,7 +72,7 @@ def find_openxc7(device: str) -> OpenFlow | str:
     """Return the installed flow for a device by AMD's name, or the reason why there is none."""
     found = _DEVICE.fullmatch(device)
     if found is None:
-        return f"{device} is not an Artix-7 whose databases are known by name"
+        return f"{device} is not an Artix-7 with a known database"
     missing = missing_tools(OPENXC7_TOOLS)
     if missing:
         return f"{', '.join(missing)} not on the PATH"
@@ -88,7 +88,7 @@ def find_openxc7(device: str) -> OpenFlow | str:
         return f"{family} has no {part}/part.yaml"
     by_device = _takes_device()
     if by_device is None:
-        return "nextpnr-xilinx --help names neither --device nor --fasm: not a version that is known"
+        return "nextpnr-xilinx --help names neither --device nor --fasm: not a known version"
     names = [f"{stem}.bin" for stem in (part, footprint, name, f"chipdb-{die}")]
     if by_device:
         names = names[-1:]
@@ -127,6 +127,6 @@ def openxc7_timing(folder: Path, targets_mhz: Mapping[str, float]) -> dict[str, 
         log = (folder / LOG).read_text(encoding="utf-8", errors="replace")
         found = {name: Timing(name, float(fmax), float(target), ()) for name, fmax, target in _FMAX.findall(log)}
     if not found:
-        raise ToolError("nextpnr told the rate of no clock")
+        raise ToolError("nextpnr reported no clock rate")
     fastest = max(targets_mhz.values())
     return {name: Timing(name, one.fmax_mhz, targets_mhz.get(name, fastest), one.path) for name, one in found.items()}

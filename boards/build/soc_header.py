@@ -51,7 +51,7 @@ def soc_facts(board: Board, memory: Memory, memory_bytes: int | None = None) -> 
     sequence: tuple[tuple[int, int, int], ...] = ()
     if isinstance(memory, Ddr3):
         raise UnsupportedError(f"{board.name}: the runtime initializes SDR SDRAM; {memory.name} needs read levelling "
-                               "besides; choose another board")
+                               "too; choose another board")
     if isinstance(memory, Spram):
         raise UnsupportedError(f"{board.name}: an {board.device.name} has no room for a soft core; choose another "
                                "board")

@@ -58,9 +58,9 @@ def choose(board: Board, wanted: str = "") -> Choice:
         return Choice(board.toolchain.value, missing=() if vivado else ("vivado",))
     flow = find_openxc7(board.device.name)
     if isinstance(flow, OpenFlow):
-        return Choice("Yosys, nextpnr-xilinx", flow, why="" if wanted else "Vivado was not taken: vivado not on the "
+        return Choice("Yosys, nextpnr-xilinx", flow, why="" if wanted else "Vivado was not used: vivado not on the "
                                                                            "PATH")
-    why = f"openXC7 was not taken: {flow}"
+    why = f"openXC7 was not used: {flow}"
     if wanted == OPENXC7:
         return Choice("Yosys, nextpnr-xilinx", missing=("openXC7",), why=why)
     return Choice(board.toolchain.value, missing=("vivado",), why=why)

@@ -144,4 +144,4 @@ def _ending(code: int) -> str:
     if code > 0:
         return f"failed with exit code {code}"
     name = signal.Signals(-code).name if -code in list(signal.Signals) else f"signal {-code}"
-    return f"was ended by {name}" + (", as the system does where memory is short" if -code == signal.SIGKILL else "")
+    return f"was killed by {name}" + (", as the system does when memory runs out" if -code == signal.SIGKILL else "")

@@ -124,7 +124,7 @@ class BoardTop(Elaboratable):
 
     def __init__(self, board: Board, memory: Memory, *, core: DramCore | None = None, image: bytes = b"") -> None:
         if image and not isinstance(memory, OnChip):
-            raise OptionError(f"{memory.name} has no first contents: only block RAM can be filled by the bitstream")
+            raise OptionError(f"{memory.name} cannot be initialized: only block RAM can be filled by the bitstream")
         if len(image) > memory.size_bytes:
             raise OptionError(f"{len(image):,} bytes do not fit into {memory.size_bytes:,} bytes of {memory.name}")
         self._board, self._memory, self._core, self._image = board, memory, core, image

@@ -72,10 +72,11 @@ def _load(point: EntryPoint) -> Board:
         # A module of another package may raise anything.
         raise OptionError(f"{where} cannot be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(found, Board):
-        raise OptionError(f"{where}: {point.value} is no tq_hw.boards.catalog.board.Board but {type(found).__name__}")
+        raise OptionError(f"{where}: {point.value} is not a tq_hw.boards.catalog.board.Board but "
+                          f"{type(found).__name__}")
     if found.name != point.name:
-        raise OptionError(f"{where}: the Board there is called {found.name!r}; entry point and board must have one "
-                          "name")
+        raise OptionError(f"{where}: the Board there is called {found.name!r}; entry point and board must have the "
+                          "same name")
     if rule := broken_rule(found):
         raise OptionError(f"{where}: {rule}")
     return found

@@ -34,7 +34,7 @@ def _broken(board: Board) -> Iterator[str]:
     except ValueError as error:
         yield str(error)
     if not board.memories:
-        yield "memories must have one at least"
+        yield "memories must not be empty"
     for memory in board.memories:
         yield from _broken_memory(board, memory)
     for name, count in Counter(memory.name for memory in board.memories).items():
@@ -53,4 +53,4 @@ def _broken_memory(board: Board, memory: Memory) -> Iterator[str]:
     if isinstance(memory, Spram) and not (serial and board.toolchain is Toolchain.ICE40):
         yield f"{memory.name} is for a serial machine in an iCE40UP5K"
     if isinstance(memory, OnChip) and serial and size & size - 1:
-        yield f"{memory.name} of a serial machine must have a power of two of bytes, not {size}"
+        yield f"{memory.name} of a serial machine must have a power of two bytes, not {size}"

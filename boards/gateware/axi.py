@@ -87,7 +87,7 @@ class Merge(wiring.Component):
 
     def __init__(self, data_bytes: int, memory_bytes: int) -> None:
         if memory_bytes <= 0 or memory_bytes % 256:
-            raise ValueError(f"memory has a multiple of 256 bytes, not {memory_bytes}")
+            raise ValueError(f"memory must have a multiple of 256 bytes, not {memory_bytes}")
         self._bytes, self._memory_bytes = data_bytes, memory_bytes
         super().__init__({"a": In(AxiSignature(data_bytes)), "b": In(AxiSignature(data_bytes)),
                           "o": Out(AxiSignature(data_bytes, MEMORY_ID_BITS))})

@@ -69,7 +69,7 @@ def plan_levelling(wake: tuple[tuple[int, int, int], ...], address: Mapping[str,
     OptionError for a DRAM wider than the board's status registers can report.
     """
     if shape.lanes > DRAM_LANES:
-        raise OptionError(f"a DRAM of {shape.lanes} bytes cannot be levelled here: expected {DRAM_LANES} or fewer")
+        raise OptionError(f"a DRAM {shape.lanes} bytes wide cannot be levelled here: expected {DRAM_LANES} or fewer")
     random = Random(1)
 
     def command(phase: int, bits: int, at: int) -> list[Step]:

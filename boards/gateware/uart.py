@@ -17,8 +17,8 @@ def bit_cycles(clock_hz: float, baud: int) -> int:
     """Return the cycles of one bit; ValueError if the clock cannot give the baud rate within two percent."""
     cycles = round(clock_hz / baud)
     if cycles < _FEWEST_CYCLES or abs(clock_hz / cycles / baud - 1) > _TOLERANCE:
-        raise ValueError(f"a clock of {clock_hz / 1e6:g} MHz gives no {baud} baud: expected {_FEWEST_CYCLES} or more "
-                         f"cycles per bit and an error of 2 % or less, found {clock_hz / baud:.2f} cycles")
+        raise ValueError(f"a clock of {clock_hz / 1e6:g} MHz cannot make {baud} baud: expected {_FEWEST_CYCLES} or "
+                         f"more cycles per bit and an error of 2 % or less, found {clock_hz / baud:.2f} cycles")
     return cycles
 
 

@@ -269,7 +269,7 @@ class Device:
             code, unit, run = link.read_registers("error_code", 3)
             if not status & STATUS_ERROR or code not in list(Status) or unit not in list(Unit):
                 raise DeviceError(f"{program.name}: the accelerator has status {status:#x}, error code {code}, unit "
-                                  f"{unit}, which mean nothing")
+                                  f"{unit}, which are not valid")
             raise MachineError(Status(code), Unit(unit), run)
         counters = dict(zip(COUNTERS, link.read_registers(f"counter_{COUNTERS[0]}", len(COUNTERS)), strict=True))
         outputs = tuple(link.read_memory(_address(port, bases), port.size_bytes) for port in program.outputs)

@@ -61,7 +61,7 @@ def read_dram(link: DramLink) -> DramStatus:
     try:
         state = DramState(word & 0xFF)
     except ValueError:
-        raise LinkError(f"the state of the board's DRAM makes no sense: {word & 0xFF}") from None
+        raise LinkError(f"the state of the board's DRAM is not valid: {word & 0xFF}") from None
     return DramStatus(state, tuple(Window(*window.to_bytes(4, "little")) for window in windows),
                       tuple(lane for lane in range(24) if word >> 8 + lane & 1))
 
@@ -72,13 +72,13 @@ def await_dram(link: DramLink) -> DramStatus:
     status = read_dram(link)
     while status.state is DramState.UNDER_WAY:
         if time.monotonic() > until:
-            raise LinkError(f"the levelling of the board's DRAM has not ended after {_PATIENCE_SECONDS:g} seconds: "
+            raise LinkError(f"the levelling of the board's DRAM has not finished after {_PATIENCE_SECONDS:g} seconds: "
                             "check the clock of the DRAM's controller")
         time.sleep(0.01)
         status = read_dram(link)
     if status.state is DramState.FAILED:
-        raise LinkError(f"the board's DRAM did not come up: no setting reads byte {_listed(status.failed)} of its "
-                        "width right; reset the board, or build it for the DRAM chip that it has")
+        raise LinkError(f"the board's DRAM did not come up: no setting reads byte {_listed(status.failed)} correctly; "
+                        "reset the board, or build it for the DRAM chip that it has")
     return status
 
 

@@ -88,13 +88,13 @@ class Link:
         until = self._answered + self._patience
         while self._port.read(0):
             if time.monotonic() > until:
-                raise LinkError(f"the port sends bytes for {self._patience:g} seconds before it is asked for any: "
+                raise LinkError(f"the port sends bytes for {self._patience:g} seconds without being asked: "
                                 "check that port and baud rate are the board's")
         self._receiver.reset()
         try:
             identity = Identity.from_bytes(self.request(Command.OPEN, 0, 4 * len(IDENTITY)))
         except ValueError as error:
-            raise LinkError(f"the board's identity makes no sense: {error}") from None
+            raise LinkError(f"the board's identity is not valid: {error}") from None
         if identity.version != VERSION:
             raise LinkError(f"the board speaks version {identity.version} of the link protocol, this program "
                             f"{VERSION}: build board and program from the same sources")
@@ -150,7 +150,7 @@ class Link:
         """
         answer = self._ask(command, address, size, data, _MOST_ATTEMPTS)
         if answer is None:
-            raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too bad, try a lower baud "
+            raise LinkError(f"{_MOST_ATTEMPTS} attempts at one request failed: the line is too noisy; try a lower baud "
                             "rate")
         return answer
 

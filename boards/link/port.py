@@ -79,5 +79,5 @@ def _reason(error: Exception) -> str:
     number = getattr(error, "errno", None)
     # pyserial wraps the system's message about a file or another device in its own words.
     if error.__context__ is not None and errno.ENOTTY in error.__context__.args:
-        return "it is no serial port"
+        return "it is not a serial port"
     return os.strerror(number) if number else str(error)

@@ -58,7 +58,7 @@ class UioInterrupt:
                 os.write(self._handle, _ON)
             except OSError as error:
                 if error.errno not in _NO_INTERRUPT:
-                    raise LinkError(f"the UIO device's interrupt cannot be turned on: {error.strerror}") from None
+                    raise LinkError(f"the UIO device's interrupt cannot be enabled: {error.strerror}") from None
                 self.there = False
         if not self.there:
             time.sleep(seconds)

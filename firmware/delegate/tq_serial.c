@@ -73,7 +73,7 @@ int tq_port_serial(tq_port *port, const char *path, unsigned long baud, char *wh
         return fail(port, path, strerror(errno), why, why_bytes);
     /* Two programs on one line would get each other's answers. */
     if (flock(port->handle, LOCK_EX | LOCK_NB) != 0)
-        return fail(port, path, "is in use by another program; end that first", why, why_bytes);
+        return fail(port, path, "is in use by another program; close that first", why, why_bytes);
     while (at < sizeof speeds / sizeof speeds[0] && speeds[at].baud != baud)
         at++;
     struct termios mode;

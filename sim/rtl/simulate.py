@@ -188,7 +188,7 @@ def _device_error(program: Program, bench: Bench, status: int, cycles: int) -> S
     code, unit_number, index = (bench.read_register(name) for name in ("error_code", "error_unit", "error_index"))
     if not status & STATUS_ERROR or code not in list(Status) or unit_number not in list(Unit):
         return SimulationError(f"{program.name}: the interrupt came with status {status:#x}, error code {code}, unit "
-                               f"{unit_number}, which mean nothing")
+                               f"{unit_number}, which are not valid")
     found, unit = Status(code), Unit(unit_number)
     if unit is Unit.CONTROL:
         where = "of fetch" if found is Status.NO_ANSWER else "in the command stream"

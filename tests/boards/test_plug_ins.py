@@ -63,11 +63,11 @@ def test_without_others(points: list[EntryPoint]) -> None:
 @pytest.mark.parametrize(("name", "value", "message"), [
     ("away", "not_there:BOARD", "board 'away' of entry point not_there:BOARD cannot be loaded: ModuleNotFoundError: No "
                                 "module named 'not_there'"),
-    ("path", "pathlib:Path", "board 'path' of entry point pathlib:Path: pathlib:Path is no "
-                             "tq_hw.boards.catalog.board.Board but type"),
+    ("path", "pathlib:Path", "board 'path' of entry point pathlib:Path: pathlib:Path is not "
+                             "a tq_hw.boards.catalog.board.Board but type"),
     ("mine", "tq_hw.boards.catalog.ulx3s_85f:BOARD",
      "board 'mine' of entry point tq_hw.boards.catalog.ulx3s_85f:BOARD: the Board there is called 'ulx3s_85f'; entry "
-     "point and board must have one name"),
+     "point and board must have the same name"),
     ("ulx3s_85f", "x:BOARD", "there is more than one board 'ulx3s_85f': of tq-hw and of entry point x:BOARD; uninstall "
                              "one, or give it another name"),
 ])
@@ -85,7 +85,7 @@ DDR3: Any = BOARDS["ecpix5_85f"].memories[0]
 
 @pytest.mark.parametrize(("change", "rule"), [
     ({"device": "LFE5U"}, "device must be a Device, not 'LFE5U'"),
-    ({"memories": ()}, "memories must have one at least"),
+    ({"memories": ()}, "memories must not be empty"),
     ({"memories": ("SDRAM",)}, "a memory must be one of OnChip, Spram, Sdr, Ddr3, not 'SDRAM'"),
     ({"memories": (OnChip(1000),)}, "block RAM must have a multiple of 256 bytes below 2^32, not 1000"),
     ({"memories": (OnChip(256), OnChip(512))}, "2 memories have the name 'block RAM'"),
@@ -93,10 +93,10 @@ DDR3: Any = BOARDS["ecpix5_85f"].memories[0]
     ({"memories": (replace(DDR3, phy="K7DDRPHY"),)},
      "DDR3 has the PHY 'K7DDRPHY', expected one of A7DDRPHY, ECP5DDRPHY"),
     ({"config": PRESETS["serial"], "memories": (OnChip(768),)},
-     "block RAM of a serial machine must have a power of two of bytes, not 768"),
+     "block RAM of a serial machine must have a power of two bytes, not 768"),
     ({"clock_hz": 1e8}, "clock_hz must be a whole number above 0, not 100000000.0"),
-    ({"baud": 33_000_000}, "a clock of 100 MHz gives no 33000000 baud: expected 5 or more cycles per bit and an error "
-     "of 2 % or less, found 3.03 cycles")])
+    ({"baud": 33_000_000}, "a clock of 100 MHz cannot make 33000000 baud: expected 5 or more cycles per bit and an "
+     "error of 2 % or less, found 3.03 cycles")])
 def test_records_that_break_a_rule(points: list[EntryPoint], monkeypatch: pytest.MonkeyPatch, change: dict[str, Any],
                                    rule: str) -> None:
     monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(BOARD=replace(ULX3S, name="mine", **change)))

@@ -70,7 +70,7 @@ def test_project_without_vivado_is_complete(tmp_path: Path, quick_synthesis: lis
         "read_verilog top.v; synth_xilinx -flatten -top top -run begin:map_ffram; techmap -map single_port.v; "
         f"{xilinx_synthesis('top', begin='map_ffram')}; delete t:$scopeinfo; write_json top.json; "
         "tee -q -o stat.json stat -tech xilinx -json")]]
-    assert result.why == "openXC7 was not taken: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
+    assert result.why == "openXC7 was not used: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
     made = {path.name for path in tmp_path.iterdir()}
     assert {"top.v", "top.tcl", "top.xdc", "build_top.sh", "openxc7.xdc", "single_port.v"} <= made
     pins = (tmp_path / "openxc7.xdc").read_text(encoding="utf-8")
@@ -250,7 +250,7 @@ def test_what_a_failed_program_left_is_kept(tmp_path: Path) -> None:
         with pytest.raises(ToolError) as error, new_folder(target) as work:
             (work / "top.fasm").write_text(text, encoding="utf-8")
             raise FailedStepError("fasm2frames failed")
-        assert str(error.value) == f"fasm2frames failed\nwhat was made until then is kept in {target}.failed"
+        assert str(error.value) == f"fasm2frames failed\nwhat was made so far is kept in {target}.failed"
         assert [path.name for path in target.parent.iterdir()] == ["here.failed"]
         assert (target.parent / "here.failed" / "top.fasm").read_text(encoding="utf-8") == text
     (target.parent / "here.failed" / "failed.txt").unlink()
@@ -297,8 +297,8 @@ def test_what_others_make_meanwhile_is_left_alone(tmp_path: Path) -> None:
         (work / "top.bit").write_text("made", encoding="utf-8")
         target.mkdir()
         (target / "precious").write_text("x", encoding="utf-8")
-    assert str(error.value) == (f"{target}: somebody has put other things there during the build\nwhat was made until "
-                                f"then is kept in {target}.failed")
+    assert str(error.value) == (f"{target}: other files were put there during the build\nwhat was made so "
+                                f"far is kept in {target}.failed")
     assert (target / "precious").is_file() and (tmp_path / "here.failed" / "top.bit").is_file()
 
 
@@ -315,7 +315,7 @@ def test_names_of_boards_memories_and_chips() -> None:
     assert with_chip(board, board.memories[0], "AS4C32M16").size_bytes == 64 << 20
     with pytest.raises(OptionError) as error:
         with_chip(board, board.memories[0], "MT1")
-    assert str(error.value).endswith("knows no chip 'MT1'; its names stand in litedram/modules.py")
+    assert str(error.value).endswith("knows no chip 'MT1'; its names are in litedram/modules.py")
     with pytest.raises(OptionError) as error:
         with_chip(board, board.memories[1], "MT1")
     assert str(error.value) == ("--dram-chip MT1: ulx3s_85f is built with block RAM, which has no chip to choose")

@@ -84,7 +84,7 @@ set_property LOC H5 [get_ports led]
 """
     with pytest.raises(ToolError) as error:
         pin_constraints([("led", "H5", {"DRIVE": 12})])
-    assert str(error.value) == ("pin H5 of led has DRIVE, which nextpnr-xilinx may drop without a word; it is given "
+    assert str(error.value) == ("pin H5 of led has DRIVE, which nextpnr-xilinx may drop silently; it is given "
                                 "IOSTANDARD, SLEW, IN_TERM only")
 
 
@@ -228,7 +228,7 @@ def test_older_command_line(programs: Programs, tmp_path: Path) -> None:
         assert isinstance(flow, OpenFlow) and flow.chipdb == tmp_path / "chips" / name
     result = build(small("arty_a7"), OnChip(4096), folder, seed=5)
     assert (result.missing, result.toolchain) == ((), "Yosys, nextpnr-xilinx")
-    assert result.why == "Vivado was not taken: vivado not on the PATH"
+    assert result.why == "Vivado was not used: vivado not on the PATH"
     assert (result.bitstream, result.bitstream_bytes) == ("top.bit", len(FRAMES))
     # What our table does not know has to reach the fastest that it knows.
     assert result.timings == {"clk": Timing("clk", 98.76, 100.0, ()), "mine": Timing("mine", 120, 100.0, ())}
@@ -295,7 +295,7 @@ def test_what_a_failed_program_said_stays(programs: Programs) -> None:
 
 def test_why_the_open_tools_are_not_taken(programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert find_openxc7("XC7K70T") == "XC7K70T is not an Artix-7 whose databases are known by name"
+    assert find_openxc7("XC7K70T") == "XC7K70T is not an Artix-7 with a known database"
     assert find_openxc7(DEVICE) == "nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
     programs(OLDER)
     assert find_openxc7(DEVICE) == (f"CHIPDB ({tmp_path}/chips) has none of {PART}.bin, xc7a35tcsg324.bin, "
@@ -305,8 +305,7 @@ def test_why_the_open_tools_are_not_taken(programs: Programs, tmp_path: Path, mo
     other = "XC7A100TI-1LCSG324"
     assert find_openxc7(other) == f"{tmp_path}/xray/artix7 has no xc7a100tcsg324-1/part.yaml"
     stand_in(tmp_path / "bin", "nextpnr-xilinx", f"print({'usage'!r})", monkeypatch)
-    assert find_openxc7(DEVICE) == ("nextpnr-xilinx --help names neither --device nor --fasm: not a version that is "
-                                    "known")
+    assert find_openxc7(DEVICE) == ("nextpnr-xilinx --help names neither --device nor --fasm: not a known version")
     stand_in(tmp_path / "bin", "nextpnr-xilinx", f"print({NEWER!r})", monkeypatch)
     flow = find_openxc7(DEVICE)
     assert flow == OpenFlow(PART, tmp_path / "xray" / "artix7", "xc7a50t", None, True)
@@ -317,7 +316,7 @@ def test_why_the_open_tools_are_not_taken(programs: Programs, tmp_path: Path, mo
 def test_choice_of_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     wanted = choose(BOARDS["arty_a7"], "openxc7")
-    why = "openXC7 was not taken: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
+    why = "openXC7 was not used: nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
     assert (wanted.missing, wanted.why, wanted.flow) == (("openXC7",), why, None)
     assert (choose(BOARDS["arty_a7"]).missing, choose(BOARDS["arty_a7"]).why) == (("vivado",), why)
     assert choose(BOARDS["arty_a7"], "vivado").why == ""
@@ -349,7 +348,7 @@ def test_frames_are_held_against_the_database(tmp_path: Path) -> None:
         assert str(error.value) == message
     with pytest.raises(ToolError) as error:
         check_frames(tmp_path, family, PART, "xc7a7t")
-    assert str(error.value) == (f"{family} has neither xc7a7t/tilegrid.json nor {PART}/tilegrid.json to hold the "
+    assert str(error.value) == (f"{family} has neither xc7a7t/tilegrid.json nor {PART}/tilegrid.json to check the "
                                 "frames against")
 
 

@@ -64,7 +64,7 @@ TIMING = {"fmax": {"clk": {"achieved": 60.0, "constraint": 12.0}}, "critical_pat
     (None, "nextpnr-ecp5 ended without an error and wrote no timing.json"),
     ("", "nextpnr-ecp5 ended without an error, and what it wrote cannot be read: JSONDecodeError: Expecting value: "
          "line 1 column 1 (char 0)"),
-    ({"fmax": {}, "critical_paths": []}, "nextpnr told the rate of no clock"),
+    ({"fmax": {}, "critical_paths": []}, "nextpnr reported no clock rate"),
     ({"critical_paths": []}, "nextpnr-ecp5 ended without an error, and what it wrote cannot be read: KeyError: 'fmax'"),
     (TIMING, "ecppack ended without an error and wrote no top.bit")])
 def test_place_and_route_without_results(put: Put, tmp_path: Path, quick_synthesis: list[list[str]], report: object,

@@ -51,11 +51,11 @@ def test_what_a_failed_program_has_started_ends_too(tmp_path: Path, monkeypatch:
 
 def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = "import os, signal\nprint('placing', flush=True)\nos.kill(os.getpid(), signal.{})"
-    for name, words in (("SIGKILL", "SIGKILL, as the system does where memory is short"), ("SIGABRT", "SIGABRT")):
+    for name, words in (("SIGKILL", "SIGKILL, as the system does when memory runs out"), ("SIGABRT", "SIGABRT")):
         stand_in(tmp_path / "bin", "vivado", ended.format(name), monkeypatch)
         with pytest.raises(ToolError) as error:
             run_tool("vivado", [], tmp_path)
-        assert str(error.value) == f"vivado was ended by {words}; the end of what it said:\nplacing"
+        assert str(error.value) == f"vivado was killed by {words}; the end of what it said:\nplacing"
 
 
 def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,5 +92,5 @@ def test_a_byte_without_a_window_keeps_the_dram_from_all() -> None:
 def test_a_wider_dram_is_refused() -> None:
     """Bytes that nobody compares would be right at every setting."""
     wide = replace(SMALL, lanes=8)
-    with pytest.raises(OptionError, match="^a DRAM of 8 bytes cannot be levelled here: expected 2 or fewer$"):
+    with pytest.raises(OptionError, match="^a DRAM 8 bytes wide cannot be levelled here: expected 2 or fewer$"):
         plan_levelling(WAKE, model_registers(wide), wide)

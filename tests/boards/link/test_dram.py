@@ -46,10 +46,10 @@ def test_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     failed: Any = Board((0x303, 0, 0))
     assert read_dram(failed).failed == (0, 1)
     for board, message in (
-            (failed, "the board's DRAM did not come up: no setting reads byte 0 and byte 1 of its width right; reset "
-                     "the board, or build it for the DRAM chip that it has"),
-            (Board((9, 0, 0)), "the state of the board's DRAM makes no sense: 9"),
-            (Board((1, 0, 0)), "the levelling of the board's DRAM has not ended after 0 seconds: check the clock of "
+            (failed, "the board's DRAM did not come up: no setting reads byte 0 and byte 1 correctly; reset the "
+                     "board, or build it for the DRAM chip that it has"),
+            (Board((9, 0, 0)), "the state of the board's DRAM is not valid: 9"),
+            (Board((1, 0, 0)), "the levelling of the board's DRAM has not finished after 0 seconds: check the clock of "
                                "the DRAM's controller")):
         monkeypatch.setattr(dram, "_PATIENCE_SECONDS", 0)
         link: Any = board

@@ -279,7 +279,7 @@ def test_a_port_that_sends_without_end_is_given_up() -> None:
         def read(self, wait_seconds: float) -> bytes:
             return b"\x5a\xa5"
 
-    with pytest.raises(LinkError, match=r"^the port sends bytes for 0\.1 seconds before it is asked for any: check "
+    with pytest.raises(LinkError, match=r"^the port sends bytes for 0\.1 seconds without being asked: check "
                                         "that port and baud rate are the board's$"):
         Link(Flood(), patience_seconds=0.1).open()
 

@@ -102,7 +102,7 @@ def test_a_device_without_an_interrupt_is_polled(code: int, there: bool, monkeyp
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", write)
         if there:
-            with pytest.raises(LinkError, match="^the UIO device's interrupt cannot be turned on: Operation not"):
+            with pytest.raises(LinkError, match="^the UIO device's interrupt cannot be enabled: Operation not"):
                 interrupt.wait(0)
         else:
             interrupt.wait(0)

@@ -10,7 +10,7 @@ from tq_hw.boards.link.port import LinkError, SerialPort
 def test_a_port_that_does_not_exist_is_named() -> None:
     with pytest.raises(LinkError, match="^port /dev/nothing-here cannot be opened: "):
         SerialPort("/dev/nothing-here", 115_200)
-    with pytest.raises(LinkError, match="^port /dev/null cannot be opened: it is no serial port; `tq-hw doctor` "):
+    with pytest.raises(LinkError, match="^port /dev/null cannot be opened: it is not a serial port; `tq-hw doctor` "):
         SerialPort("/dev/null", 115_200)
 
 

@@ -51,7 +51,7 @@ def test_both_engines_run(oracles: Callable[[str], Oracle]) -> None:
 def test_an_abort_of_the_engine_is_an_error_and_the_next_model_runs(engine: str,
                                                                      oracles: Callable[[str], Oracle]) -> None:
     oracle = oracles(engine)
-    with pytest.raises(ToolError, match=f"^{engine} was ended by signal 6: "):
+    with pytest.raises(ToolError, match=f"^{engine} was killed by signal 6: "):
         oracle.run(many_classes(), [np.zeros((1, 600), np.int8)])
     assert oracle.run(negated(), [X])[0].tolist() == [[0, 0, 0]]
 
