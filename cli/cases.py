@@ -58,7 +58,7 @@ def find_cases(paths: Iterable[str]) -> list[Case]:
         elif not path.exists():
             raise OptionError(f"{name}: expected a model or a folder of models, found no such file")
         elif path.suffix == ".npz":
-            raise OptionError(f"{name}: expected a model or a folder; an .npz is found by itself beside its model")
+            raise OptionError(f"{name}: expected a model or a folder; the .npz beside a model is found by itself")
         else:
             cases.append(_case(path))
     return cases

@@ -115,7 +115,7 @@ class _Commands(click.Group):
         begun = [one for one in _COMMANDS if name.startswith(one) or one.startswith(name)]
         near = begun or get_close_matches(name, _COMMANDS, 1)
         if name.endswith(".tflite"):
-            raise click.UsageError(f"No such command {args[0]!r}: a command comes first, as `tq-hw sim {args[0]}`.",
+            raise click.UsageError(f"No such command {args[0]!r}: a command comes first, as in `tq-hw sim {args[0]}`.",
                                    ctx)
         if near and args[0] not in _COMMANDS and args[0][:1].isalpha():
             raise click.UsageError(f"No such command {args[0]!r}; did you mean {near[0]}?", ctx)
@@ -151,7 +151,7 @@ def describe(error: BaseException) -> tuple[int, str]:
         return TOOL_FAILED, "out of memory; try a smaller model, fewer --sets, or --engine golden"
     if isinstance(error, ModuleNotFoundError) and (message := not_installed(error)):
         return MISSING_TOOL, message
-    return TOOL_FAILED, (f"internal error: {type(error).__name__}: {error}; this is a defect of tq-hw, please report "
+    return TOOL_FAILED, (f"internal error: {type(error).__name__}: {error}; this is a bug in tq-hw, please report "
                          "it with the traceback that --debug shows")
 
 

@@ -73,11 +73,11 @@ def is_mixed_file(path: str) -> bool:
 def check_options(profile: str | None, others: Mapping[str, object]) -> None:
     """Raise OptionError for options that mixed models exclude; `others` says which were given."""
     if profile not in (None, PROFILE):
-        raise OptionError(f"--profile {profile}: operators that stay with the host are computed by LiteRT, and the "
-                          f"accelerated ones with them: leave --profile out, or name {PROFILE}")
+        raise OptionError(f"--profile {profile}: LiteRT computes the operators on the host, and the accelerated ones "
+                          f"follow it: leave --profile out, or name {PROFILE}")
     for option, given in others.items():
         if given:
-            raise OptionError(f"{option} does not go with a model of which a part stays with the host")
+            raise OptionError(f"{option} does not work with a model that leaves operators to the host")
 
 
 def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
@@ -150,7 +150,7 @@ def check_whole(subject: MixedSubject, shapes: InputShapes | None, inputs: Seque
     try:
         expected = whole_model(subject.path, subject.source, shapes, inputs)
     except ToolError as error:
-        click.echo(f"tq-hw: {subject.path}: not held against the whole model: {error}", err=True)
+        click.echo(f"tq-hw: {subject.path}: not compared with the whole model: {error}", err=True)
         return None, None
     for number, (one, wanted) in enumerate(zip(found, expected, strict=True)):
         if different := divergences(one.outputs, wanted):

@@ -44,7 +44,8 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
     if not 0 < len(refused) < count:
         return []
     gain = _gain(model, find_pieces(model.under("litert"), packs=False))
-    return [f"{len(refused)} of {count} operators are not taken; `tq-hw ops` lists those that are:", *_lines(refused),
+    return [f"{len(refused)} of {count} operators are not supported; `tq-hw ops` lists those that "
+            "are:", *_lines(refused),
             gain] if gain else []
 
 

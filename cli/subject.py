@@ -98,7 +98,7 @@ def open_subject(path: str, config: str | Config | None, engine: str, memory: Me
     """
     check_resident(resident, engine)
     if pattern_files and (is_compiled(path) or engine == "golden"):
-        raise OptionError(f"{path}: --patterns are for a model that is compiled: a .tflite, with --engine rtl or "
+        raise OptionError(f"{path}: --patterns need a model to compile: a .tflite, with --engine rtl or "
                           "executor")
     if is_compiled(path):
         _refuse_shapes(path, shapes)

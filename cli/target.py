@@ -60,7 +60,7 @@ def target_options(stalls: bool = True) -> Callable[[Function], Function]:
             return function(*args, target=_target(config, board_name, latency, bytes_per_cycle, stalls), **others)
 
         board = click.option("--board", "board_name", metavar="BOARD", shell_complete=complete_board, help="A board, "
-                             "for its configuration, memory and clock where no other option says otherwise; `tq-hw "
+                             "for its configuration, memory and clock unless another option says otherwise; `tq-hw "
                              "boards` lists them.")
         return cast(Function, config_option(board((memory_options if stalls else rate_options)(command))))
     return add

@@ -84,11 +84,11 @@ class Verifier:
         check_resident(resident, engine)
         check_engine(engine, config)
         if engine == "golden" and oracle == "golden":
-            raise OptionError("--engine golden cannot be held against --oracle golden: an engine is never compared "
+            raise OptionError("--engine golden cannot be compared with --oracle golden: an engine is never compared "
                               "with itself; name --oracle tflm or litert")
         if profile in ORACLES and oracle in ORACLES and oracle != profile:
-            raise OptionError(f"--profile {profile} is the arithmetic of {ORACLES[profile][1]}: it cannot be held "
-                              f"against --oracle {oracle}; name --oracle {profile} or golden")
+            raise OptionError(f"--profile {profile} is the arithmetic of {ORACLES[profile][1]}: it cannot be compared "
+                              f"with --oracle {oracle}; name --oracle {profile} or golden")
         self.engine, self.oracle, self.config, self.memory = engine, oracle, config, memory
         self.sets, self.seed, self.resident, self.profile = sets, seed, resident, profile
         self.shapes, self.patterns = shapes, patterns
@@ -161,7 +161,7 @@ class Verifier:
         if self.engine == "golden":
             return ""
         if not divergences(found, golden_engine(model).infer(inputs).outputs):
-            return f"; the golden model gives what the {self.engine} gives"
+            return f"; the golden model agrees with the {self.engine}"
 
         def run_program(program: Program, inputs: InputSet) -> Sequence[Array]:
             return make_engine(self.engine, None, program, self.memory).infer(inputs).outputs

@@ -26,7 +26,7 @@ def waves_options(function: Function) -> Function:
     def command(*args: Any, waves: str | None, waves_scopes: tuple[str, ...], waves_from: int | None,
                 waves_to: int | None, **others: Any) -> Any:
         if waves is None and (waves_scopes or waves_from is not None or waves_to is not None):
-            raise OptionError("--waves-scope, --waves-from and --waves-to need --waves, the file that they are about")
+            raise OptionError("--waves-scope, --waves-from and --waves-to need --waves, the file that they apply to")
         chosen = None if waves is None else Waves(waves, waves_scopes, waves_from or 0, waves_to)
         return function(*args, waves=chosen, **others)
 

@@ -77,7 +77,7 @@ def check_programs(board: Board, memory: Memory, toolchain: str, verify: bool, s
                  if value is not None and (option != "--seed" or chosen.name == Toolchain.XILINX.value)]
         if given:
             raise OptionError(f"{' and '.join(given)}: {board.name} is placed once"
-                              + (", and Vivado knows no seeds" if chosen.name == Toolchain.XILINX.value else ""))
+                              + (", and Vivado has no seeds" if chosen.name == Toolchain.XILINX.value else ""))
     load_platform(board)
     if isinstance(memory, Sdr | Ddr3):
         need_litedram()
@@ -189,7 +189,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     target = Path(folder or Path("build") / board.name)
     check_outputs({"--json": json_file}, [model_file, inputs_file])
     if inputs_file is not None and not (soc and model_file):
-        raise OptionError("--inputs needs --soc and --model, with which they go into flash")
+        raise OptionError("--inputs needs --soc and --model: they go into flash with the model")
     if model_file is None and shapes != InputShapes():
         raise OptionError("--batch, --shape and --signature need --model")
     check_programs(board, memory, toolchain or "", not no_verify,

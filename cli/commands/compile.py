@@ -61,7 +61,7 @@ class _Dumper:
 def _compile_parts(path: str, output: str, target: Target, shapes: InputShapes) -> Report:
     """Write the mixed model of a model and return the report."""
     if output != "-" and Path(output).suffix != _MODEL_SUFFIX:
-        raise OptionError(f"-o {output}: a model of which a part stays with the host is a {_MODEL_SUFFIX} file; name "
+        raise OptionError(f"-o {output}: a model with operators on the host is a {_MODEL_SUFFIX} file; name "
                           "one")
     subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
@@ -85,8 +85,8 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
         click.echo("\n".join((f"{model.name}:", *fit_lines(found))))
     write_json(json_file, {"model": printable(path), **fit_json(found)})
     if found.memory is None:
-        raise ToolError(f"{path}: needs {found.preset.estimate.memory_bytes:,} bytes of memory, more than any of "
-                        f"{board.name}")
+        raise ToolError(f"{path}: needs {found.preset.estimate.memory_bytes:,} bytes of memory, more than any memory "
+                        f"of {board.name}")
 
 
 @click.command("compile")

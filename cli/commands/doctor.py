@@ -78,7 +78,7 @@ def examine() -> Iterator[Finding]:
         yield Finding(name, _version(name) if found else "missing", "--engine rtl",
                       "" if found else f"apt install {package}", name in lacking)
     found = shutil.which(CLANG)
-    yield Finding(CLANG, _version(CLANG) if found else "missing", "--engine rtl, a fifth faster than by g++",
+    yield Finding(CLANG, _version(CLANG) if found else "missing", "--engine rtl, a fifth faster than with g++",
                   "" if found else "apt install clang")
     for name, purpose in _BOARD_PROGRAMS.items():
         there = find_tool(name) is not None
@@ -112,8 +112,9 @@ def _cache() -> Finding:
     built = len(list(folder.glob("*/*.so")))
     boards = len(list(folder.glob("*/board.so")))  # whole boards: only the tests of a checkout simulate them
     apart = f" and {boards} boards of the tests" if boards else ""
-    state = f"{folder}: {built - boards} simulators{apart}, {size / 2**20:.1f} MiB; {free >> 20:,} MiB of room"
-    return Finding("cache", state, "--engine rtl", "" if enough else "make room, or set XDG_CACHE_HOME", not enough)
+    state = f"{folder}: {built - boards} simulators{apart}, {size / 2**20:.1f} MiB; {free >> 20:,} MiB free"
+    return Finding("cache", state, "--engine rtl", "" if enough else "free some space, or set "
+                                                                     "XDG_CACHE_HOME", not enough)
 
 
 def _ports() -> Iterator[Finding]:

@@ -26,7 +26,7 @@ def _check_link(path: str) -> None:
     """Refuse a path where no link can be made, before any long work."""
     place = Path(path)
     if os.path.lexists(place) and not (place.is_symlink() and os.readlink(place).startswith(_PORTS)):
-        raise OptionError(f"--port {path}: exists and is no link of an earlier emulation; choose another name")
+        raise OptionError(f"--port {path}: exists and is not a link of an earlier emulation; choose another name")
     if not place.parent.is_dir():
         raise OptionError(f"--port {path}: the directory {place.parent} does not exist")
 

@@ -46,7 +46,7 @@ def _by_model(option: str, values: Sequence[str], names: Sequence[str]) -> dict[
         except ValueError:
             found[name] = 0.0
         if not 0 < found[name] < 1e9:
-            raise OptionError(f"{option} {value}: expected a number over 0, found {number!r}")
+            raise OptionError(f"{option} {value}: expected a number above 0, found {number!r}")
     return found
 
 
@@ -70,7 +70,7 @@ def _target(board_name: str | None, memory_name: str | None, space: str | None, 
         raise OptionError("expected either --board or --space")
     if space is not None:
         if memory_name is not None:
-            raise OptionError(f"--memory {memory_name}: is a board's; give --board")
+            raise OptionError(f"--memory {memory_name}: belongs to a board; give --board")
         return file_target(space)
     assert board_name is not None
     board = find_board(board_name)
@@ -180,7 +180,7 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
     """
     check_outputs({"-o": output, "--html": html, "--json": json_file}, models)
     if reports and html in (None, "-"):
-        raise OptionError("--reports: are beside a page; give --html FILE.html")
+        raise OptionError("--reports: go with a page; give --html FILE.html")
     if html is not None:
         need_plots()
     aims = read_aims(models, weights, deadlines)

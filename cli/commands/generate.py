@@ -50,5 +50,5 @@ def generate_command(config: str | None, control: str | None, memory_bus: str | 
         click.echo(f"{target}: {core.name}, configuration {core.config.name} ({facts['fingerprint']}), {core.control}, "
                    f"memory by {core.memory_bus}; "
                    f"{verilog['modules']} modules, {verilog['nets']:,} nets, {verilog['nets_without_a_name']:,} of "
-                   "them named by what makes them")
+                   "them named after what drives them")
     write_json(json_file, facts)

@@ -82,8 +82,8 @@ def _make_mixed_page(path: str, target: Target, engine: str, shapes: InputShapes
     """As `make_page`, for a mixed model: its outputs are compared with those of the whole model in LiteRT."""
     subject = open_mixed(path, target.config, target.memory, shapes)
     if subject.made is None:
-        raise OptionError(f"{path}: expected a whole model, found one with accelerated parts, which does not say what "
-                          "lies where in the memories")
+        raise OptionError(f"{path}: expected a whole model, found one with accelerated parts, which does not say where "
+                          "tensors lie in memory")
     inputs, _ = subject.input_sets(None, 1, seed)
     found = infer_all(MixedEngine(subject.model, engine, target.memory), inputs, f"{engine} {subject.source.name}")
     exact, difference = check_whole(subject, shapes, inputs, found)
@@ -126,12 +126,12 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
     check_outputs({"-o": output, "--json": json_file}, [model_file, other_file])
     before = None if other_file is None else read_report(other_file)
     if engine == "executor" and target.memory.stalls is not None:
-        raise OptionError("--stalls needs --engine rtl: the executor knows no time")
+        raise OptionError("--stalls needs --engine rtl: the executor does not model time")
     if engine == "executor" and resident:
-        raise OptionError("--resident of a report needs --engine rtl: the executor knows no time")
+        raise OptionError("--resident of a report needs --engine rtl: the executor does not model time")
     if is_compiled(model_file):
-        raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say what "
-                          "lies where in the memories")
+        raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file, which does not say where "
+                          "tensors lie in memory")
     if partitioned or is_mixed_file(model_file):
         check_options(profile, {"--patterns": pattern_files, "--resident": resident})
         page = _make_mixed_page(model_file, target, engine, shapes, seed, before)

@@ -54,8 +54,8 @@ def _show(resources: Resources, config: Config, board: Board | None) -> None:
     errors = spread(resources.family, config.design)
     if errors:
         most = errors["luts"]
-        print_text("multipliers and block RAMs by rule, the rest by a fit: of the totals of "
-                   f"{most.machines} synthesized machines that were not in it ({most.held} never are, the others were "
+        print_text("multipliers and block RAMs are computed, the rest fitted: of the totals of "
+                   f"{most.machines} synthesized machines outside the fit ({most.held} never are, the others were "
                    "left out one at a time) " + ", ".join(
                        f"{kind.replace('_', ' ')} were off by {errors[kind].median:.1%} (median), at most "
                        f"{errors[kind].worst:.1%}" for kind in ("luts", "flip_flops")))
@@ -98,7 +98,7 @@ def resources_command(config: str | None, board_name: str | None, memory_name: s
                   "shortages": shortages(board, found[0])}
     else:
         if memory_name is not None:
-            raise OptionError(f"--memory {memory_name}: is a board's; give --board")
+            raise OptionError(f"--memory {memory_name}: belongs to a board; give --board")
         chosen = load_config(config or DEFAULT_CONFIG)
         found = [estimate_resources(chosen, one) for one in ([family] if family else families_of(chosen))]
     if json_file != "-":

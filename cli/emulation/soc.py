@@ -108,8 +108,8 @@ def _listen(bench: SocBench, program: Program, bar: ProgressBar) -> tuple[list[s
         lines = _lines(said)
         bar.update(0, None, f"running {program.name}: {lines[-1][:50] if lines else 'booting'}")
         if cycles - heard > patience:
-            raise DeviceError(f"{program.name}: the firmware has said nothing for {cycles - heard:,} cycles; its last "
-                              f"line: {lines[-1] if lines else 'none'}")
+            raise DeviceError(f"{program.name}: the firmware has printed nothing for {cycles - heard:,} cycles; its "
+                              f"last line: {lines[-1] if lines else 'none'}")
     return _lines(said), cycles
 
 
@@ -163,6 +163,6 @@ def soc_report(board: Board, run: SocRun) -> Report:
 def print_console(report: Report) -> None:
     """Print the lines of the UART, and the size of the firmware."""
     click.echo(f"{'firmware':12} {report['firmware_bytes']:,} bytes of {report['ram_bytes']:,} in block RAM, the rest "
-               f"is the stack's ({report['compiler']})")
+               f"is for the stack ({report['compiler']})")
     for line in report["console"]:
         click.echo(f"{'uart':12} {line}")

@@ -66,7 +66,7 @@ class Exploration:
         lines = [("proved", line) for line in now] + [("proved by estimates", line) for line in then if line not in now]
         if self.undecided and self.preset is not None:
             lines.append(("not decided", f"whether a machine beats {self.preset.config.name}, the preset: "
-                          f"{self.undecided:,} that could were not confirmed as it was"))
+                          f"{self.undecided:,} that could were not confirmed the same way"))
         return lines
 
     @property

@@ -110,7 +110,8 @@ def _twice(config: Config) -> Config | None:
 def _gives(board: Board, memory: Memory | None, preset: Machine) -> Sequence[str]:
     if memory is None:
         most = max(each.size_bytes for each in board.memories)
-        return [f"{preset.estimate.memory_bytes - most:,} bytes of the model, or a board with more memory"]
+        return [f"{preset.estimate.memory_bytes - most:,} bytes too large; use a smaller model, or a board with more "
+                "memory"]
     twice = _twice(preset.config)
     if twice is None or preset.resources is None or preset.config.design == "serial":
         return []
@@ -154,7 +155,7 @@ def _machine_text(machine: Machine) -> str:
     text = (f"{config.name}: {config.rows} x {config.cols} multipliers, {config.requantize_lanes} lanes, scratchpad of "
             f"{config.scratchpad_bytes >> 10} KiB: ")
     if machine.milliseconds is None:
-        return text + "of its time there is no estimate"
+        return text + "no estimate of its time"
     return text + (f"{machine.estimate.cycles:,} cycles, {machine.milliseconds:.3f} ms, bound by "
                    f"{machine.estimate.bound}")
 
@@ -171,6 +172,6 @@ def fit_lines(fit: Fit) -> list[str]:
     if fit.fastest is not None:
         lines.append("the fastest of those  " + (f"{fit.preset.config.name}, the board's machine"
                                                  if fit.fastest is fit.preset else _machine_text(fit.fastest)))
-        lines.append(f"`tq-hw explore MODEL --board {fit.board.name}` looks at all that fit, and at options")
-    lines += [f"what would have to give: {line}" for line in fit.gives]
+        lines.append(f"`tq-hw explore MODEL --board {fit.board.name}` searches all that fit, and options")
+    lines += [f"limit: {line}" for line in fit.gives]
     return lines

@@ -15,12 +15,12 @@ from tq_hw.cli.shared.configurations import to_toml
 __all__ = ["render_front"]
 
 _ROWS = 200
-_ON_FRONT = {True: "on the front", False: "not on the front", None: "not decided whether on the front"}
+_ON_FRONT = {True: "on the front", False: "not on the front", None: "undecided"}
 _PLOTS = {
     "front": ("Time and LUTs", "Every machine that was estimated; red ones are on the front, the square is the preset. "
-              "Turn the wheel to zoom, point at a machine to read its sizes."),
-    "parallel": ("The front in all its sizes", "A line per machine of the front, the fastest red. Each axis goes from "
-                 "its least value, below, to its greatest."),
+              "Scroll to zoom, hover over a machine to read its sizes."),
+    "parallel": ("The front in all its sizes", "One line per machine of the front, the fastest in red. Each axis goes "
+                 "from its smallest value, at the bottom, to its largest."),
     "models": ("Time by model", "The fastest machines of the front."),
 }
 

@@ -111,7 +111,7 @@ def board_target(board: Board, memory: Memory) -> Target:
     """Return a board's target: sizes around its configuration, with its bus. UnsupportedError without a record."""
     preset = board.config
     if preset.design == "serial":
-        raise OptionError(f"--board {board.name}: has room for the serial machine alone, of which there is one size")
+        raise OptionError(f"--board {board.name}: has room for the serial machine only, which has one size")
     board_resources(board, memory, preset)
     space = {key: tuple(sorted({*_TRIED.get(key, ()), getattr(preset, key)})) for key in _SIZES}
     return Target(board.name, FAMILIES[board.toolchain], board.clock_hz, memory_rate(board, memory), memory.size_bytes,
@@ -130,7 +130,7 @@ def _values(path: str, key: str, values: object) -> tuple[int, ...]:
 def _number(path: str, table: Mapping[str, Any], key: str, default: float) -> float:
     value = table.get(key, default)
     if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-        raise OptionError(f"{path}: {key} must be a number over 0, not {value!r}")
+        raise OptionError(f"{path}: {key} must be a number above 0, not {value!r}")
     return value
 
 

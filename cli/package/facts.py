@@ -150,12 +150,12 @@ def core_of(config: Config, control: str, name: str | None, memory_bus: str = "a
 def _taken(core: Core) -> str:
     """Return the reason why a legal name is taken, "" if it is free."""
     if core.name in [port.name for port in core.ports]:
-        return "a port has this name, and Verilator wants another one for the module"
+        return "a port has this name, and Verilator needs another one for the module"
     headers = "".join(files("tq_hw.firmware").joinpath("driver", file).read_text(encoding="utf-8")
                       for file in DRIVER if file.endswith(".h"))
     macro = next((macro for macro in (core.guard, *(f"TQ_{name.upper()}" for name in core.macros))
                   if re.search(rf"\b{macro}\b", headers)), None)
-    return f"the driver's headers have {macro} already" if macro else ""
+    return f"the driver's headers already define {macro}" if macro else ""
 
 
 def _near(name: str) -> str:

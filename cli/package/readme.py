@@ -23,7 +23,7 @@ while an access is under way. From the cycle in which the address (and word) is 
 answer that is not taken holds up accesses of its own kind alone. `awprot` and `arprot` are ignored. Errors: SLVERR.""",
     "wishbone": """\
 Wishbone B4 slave, classic cycles, 32 bits; `s_wb_adr` counts words (byte address bits 11 to 2). `ack`, or `err` for an
-error, comes 6 cycles after `cyc` and `stb`, for one cycle. A master that withdraws before gets neither; its write may
+error, comes 6 cycles after `cyc` and `stb`, for one cycle. A master that withdraws earlier gets neither; its write may
 have been carried out.""",
     "apb": """\
 APB4 completer, 4096 bytes. `pready` is 1 for the last cycle of a transfer, 6 cycles after its setup cycle, with
@@ -56,7 +56,7 @@ of a byte address of 32 bits.
 - `err` in place of `ack` stops the machine with BUS_ERROR; the rest of the burst is still asked for.
 - `cyc` falls for a cycle between bursts. `stb` may fall within a burst of writes.
 - Reads select all bytes. A burst of n words takes n + 1 cycles and those that the slave waits; only one is under way:
-  with a slow memory the machine is slower than by AXI4.""",
+  with a slow memory the machine is slower than with AXI4.""",
 }
 _MACROS = """\
 Memories of {bits} bits or more are left out: `rtl/{name}.v` has instances of the macros below, and
@@ -64,13 +64,13 @@ Memories of {bits} bits or more are left out: `rtl/{name}.v` has instances of th
 may all be used in each cycle. A word is written where its bit of `w_en` is 1, which stands for as many bits as are
 written together. A read takes a cycle: with `r0_en`, `r0_data` is the word at `r0_addr` after the clock's edge, and
 stays until the next read. Contents may start undefined. The models give undefined words where the last column allows
-it. Smaller memories, and those that are read within a cycle, stand in the Verilog as registers.
+it. Smaller memories, and those that are read within a cycle, are registers in the Verilog.
 """
 _RULES = """\
 - The two low bits of a byte address are ignored.
-- An error, with nothing written: a word where no register is; a write of a register that is only read; a write of some
+- An error, with nothing written: a word without a register; a write of a read-only register; a write of some
   bytes of a word. A write of no byte (all strobes 0) writes nothing and is no error. `control` reads as 0.
-- A write is answered after it took effect: a read of `status` right after a start sees `busy`.
+- A write is answered after it has taken effect: a read of `status` right after a start sees `busy`.
 """
 
 
@@ -115,7 +115,7 @@ _COLLISIONS = {"never": "does not happen", "any": "any word", "old": "the old wo
 
 def _memories(core: Core, design: Design) -> str:
     if core.memories == "inferred":
-        return ("Memories are inferred, with `ram_style` where it matters. Where `no_rw_check` stands, a read of a "
+        return ("Memories are inferred, with `ram_style` where it matters. Where `no_rw_check` is set, a read of a "
                 "word in the\ncycle of its write may give any word.")
     rows = [(f"`{macro.name}`", count, macro.depth, macro.width, macro.write_bits, macro.reads,
              _COLLISIONS[macro.collision]) for macro, count in design.macros]

@@ -38,7 +38,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
     for option, name in outputs.items():
         if name == STDOUT:
             if printed:
-                raise OptionError(f"{option} -: standard output is for {printed} already; choose a file")
+                raise OptionError(f"{option} -: standard output already holds {printed}; choose a file")
             printed = option
         if name is None or name == STDOUT:
             continue
@@ -116,7 +116,7 @@ def _other_kind(start: bytes) -> str:
     if start.startswith(b"\x93NUMPY"):
         return "an array alone (.npy): np.savez(\"x.npz\", input_0=np.load(...)) makes an archive of it"
     if start[8:] == b"WAVE":
-        return "a sound: make features of it as docs/guide/recipes.md does"
+        return "a sound: compute features from it as docs/guide/recipes.md does"
     return "another kind of file"
 
 

@@ -39,7 +39,7 @@ def read_image(name: str, model: Model) -> Array:
     """
     tensors = input_tensors(model)
     if len(tensors) != 1:
-        raise OptionError(f"{name}: a picture is for a model with one input, {model.name} has {len(tensors)}; give an "
+        raise OptionError(f"{name}: a picture needs a model with one input, {model.name} has {len(tensors)}; give an "
                           ".npz")
     tensor = tensors[0]
     shape = tensor.shape

@@ -102,7 +102,7 @@ def shape_options(function: Function) -> Function:
 def partition_option(function: Function) -> Function:
     """Add `--partition`."""
     return click.option("--partition", "partitioned", is_flag=True, help="Leave operators that the accelerator does "
-                        "not take to the host, which runs them in LiteRT.")(function)
+                        "not support to the host, which runs them in LiteRT.")(function)
 
 
 def json_option(function: Function) -> Function:

@@ -102,7 +102,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         if missing:
             lacking = ("openXC7",) if toolchain == "openxc7" else missing
             return BuildResult("", 0, {**RESOURCES, "block_rams": 3.5}, {}, lacking, "Vivado", seed=seed,
-                               why="openXC7 was not taken: fasm2frames not on the PATH")
+                               why="openXC7 was not used: fasm2frames not on the PATH")
         (folder / "top.bit").write_bytes(b"12345")
         return BuildResult("top.bit", 5, RESOURCES, {"clk": timing}, (), board.toolchain.value, {"yosys": 1.25},
                            seed, {seed + number: 0.9 + number / 100 for number in range(seeds or 1)})

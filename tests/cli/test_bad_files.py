@@ -89,7 +89,7 @@ def test_an_array_alone(tq: Tq, model: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("data", "found"), [
     (b"", "an empty file"), (b"1,2,3\n", "another kind of file"),
-    (b"RIFF....WAVEfmt ", "a sound: make features of it as docs/guide/recipes.md does")])
+    (b"RIFF....WAVEfmt ", "a sound: compute features from it as docs/guide/recipes.md does")])
 def test_inputs_of_another_kind(tq: Tq, model: Path, tmp_path: Path, data: bytes, found: str) -> None:
     (tmp_path / "in.npz").write_bytes(data)
     result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")

@@ -77,7 +77,7 @@ def test_exit_codes(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch, error:
 def test_defect_asks_for_a_report(tq: Tq, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_module, "to_bytes", lambda program: 1 // 0)
     result = tq("compile", model.name)
-    message = ("tq-hw: internal error: ZeroDivisionError: integer division or modulo by zero; this is a defect of "
+    message = ("tq-hw: internal error: ZeroDivisionError: integer division or modulo by zero; this is a bug in "
                "tq-hw, please report it with the traceback that --debug shows\n")
     assert (result.code, result.err) == (4, message)
     shown = tq("compile", model.name, "--debug").err

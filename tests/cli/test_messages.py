@@ -32,7 +32,7 @@ NAMES = ", ".join(PRESETS)
      f"no configuration 'small.tflite': expected one of {NAMES} or a file that ends in .toml; a file is there, and its "
      "name does not end so"),
     (["emulate", "--board", "icebreaker", "--port", "small.tflite"],
-     "--port small.tflite: exists and is no link of an earlier emulation; choose another name"),
+     "--port small.tflite: exists and is not a link of an earlier emulation; choose another name"),
     (["emulate", "--board", "icebreaker", "--port", "no/board"], "--port no/board: the directory no does not exist"),
     (["program", "--board", "ulx3s_85f"],
      "build/ulx3s_85f: is not a folder of `tq-hw build --board ulx3s_85f`: report.json cannot be read: No such file or "
@@ -72,7 +72,7 @@ NAMES = ", ".join(PRESETS)
     (["sim", "small.tflite", "--engine", "golden", "--waves", "w.fst"], "--waves needs --engine rtl, not golden"),
     (["sim", "small.tflite", "--waves", "w.txt"], "the name of a file of waves must end in .fst or .vcd, not 'w.txt'"),
     (["sim", "small.tflite", "--waves-from", "3"],
-     "--waves-scope, --waves-from and --waves-to need --waves, the file that they are about"),
+     "--waves-scope, --waves-from and --waves-to need --waves, the file that they apply to"),
     (["sim", "small.tflite", "--waves", "w.fst", "--waves-from", "3", "--waves-to", "2"],
      "the waves begin in cycle 3 and cannot end before, in cycle 2"),
     (["sim", "small.tflite", "--waves", "w.fst", "--array", "model"],
@@ -100,20 +100,20 @@ NAMES = ", ".join(PRESETS)
      "--dump t_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4); "
      "did you mean 3 (t3)?"),
     (["sim", "small.tflite", "--engine", "golden", "--outputs", "-", "--json", "-"],
-     "--json -: standard output is for --outputs already; choose a file"),
+     "--json -: standard output already holds --outputs; choose a file"),
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "in.npz", "--sets", "2"],
      "--sets is for random inputs, and --inputs gives some: leave one of them out"),
     (["run", "small.tflite", "--board", "ulx3s_85f", "--port", "none", "--inputs", "in.npz", "--seed", "2"],
      "--seed is for random inputs, and --inputs gives some: leave one of them out"),
-    (["small.tflite"], "No such command 'small.tflite': a command comes first, as `tq-hw sim small.tflite`. Try 'tq-hw "
-     "--help'."),
+    (["small.tflite"], "No such command 'small.tflite': a command comes first, as in `tq-hw sim small.tflite`. Try "
+     "'tq-hw --help'."),
     (["explore", "small.tflite", "--board", "ulx3s_85f", "--store", "small.tflite"],
      "small.tflite: cannot keep results there: file is not a database; choose another --store"),
     (["generate", "-o", "/proc/npu"], "-o /proc/npu: cannot be written: No such file or directory"),
     (["verify", "nope.tflite"], "nope.tflite: expected a model or a folder of models, found no such file"),
     (["verify", "small.tflite", "--engine", "golden"], "small.tflite: --engine golden needs stored expectations or "
      "--oracle tflm|litert: an engine is never compared with itself"),
-    (["verify", "small.tflite", "--engine", "golden", "--oracle", "golden"], "--engine golden cannot be held against "
+    (["verify", "small.tflite", "--engine", "golden", "--oracle", "golden"], "--engine golden cannot be compared with "
      "--oracle golden: an engine is never compared with itself; name --oracle tflm or litert"),
 ])
 def test_message(tq: Tq, model: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
@@ -135,7 +135,7 @@ def test_an_empty_argument(tq: Tq, arguments: list[str], message: str) -> None:
 def test_a_link_to_something_else_stays(tq: Tq, model: Path) -> None:
     Path("link").symlink_to(model.name)
     assert tq("emulate", "--board", "icebreaker", "--port", "link").err == (
-        "tq-hw: --port link: exists and is no link of an earlier emulation; choose another name\n")
+        "tq-hw: --port link: exists and is not a link of an earlier emulation; choose another name\n")
     assert os.readlink("link") == model.name
 
 
@@ -177,7 +177,7 @@ def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
     assert result.code == 2
     assert result.err == ("tq-hw: cumsum.tflite: not supported: CUMSUM (operator 1); `tq-hw ops` lists the operators "
                           "that are; CUMSUM is taken of int32 and int64 along a constant axis, and of float32 computed "
-                          "inside the model\n1 of 2 operators are not taken; `tq-hw ops` lists those that are:\n"
+                          "inside the model\n1 of 2 operators are not supported; `tq-hw ops` lists those that are:\n"
                           "  CUMSUM (operator 1): CUMSUM is taken of int32 and int64 along a constant axis, and of "
                           "float32 computed inside the model\n"
                           "with --partition 1 of 2 operators, none of which multiplies, would be on the accelerator, "

@@ -119,9 +119,9 @@ def test_report(tq: Tq, relu6_dense: Path) -> None:
     (["sim", "two.tflite", "--profile", "xnnpack"], "Invalid value for '--profile': 'xnnpack' is not one of 'canon', "
      "'tflm', 'litert'. Try 'tq-hw sim --help'."),
     (["verify", "two.tflite", "--profile", "tflm", "--oracle", "litert"], "--profile tflm is the arithmetic of TFLite "
-     "Micro: it cannot be held against --oracle litert; name --oracle tflm or golden"),
+     "Micro: it cannot be compared with --oracle litert; name --oracle tflm or golden"),
     (["verify", "two.tflite", "--profile", "litert", "--oracle", "tflm"], "--profile litert is the arithmetic of "
-     "LiteRT's reference kernels: it cannot be held against --oracle tflm; name --oracle litert or golden"),
+     "LiteRT's reference kernels: it cannot be compared with --oracle tflm; name --oracle litert or golden"),
     (["verify", "two.tqm"], "two.tqm: expected a .tflite model, found a compiled file; `tq-hw sim` runs it"),
 ])
 def test_what_does_not_go_together(tq: Tq, relu6_dense: Path, arguments: list[str], message: str) -> None:

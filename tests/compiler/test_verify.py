@@ -28,7 +28,7 @@ from tq_hw.sim.golden.run import run
 sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 import verify_share
 
-REPORT = "; this is a defect of tq-hw, please report it with the model and the configuration"
+REPORT = "; this is a bug in tq-hw, please report it with the model and the configuration"
 REFUSED = "internal error: the compiler's check refuses its own commands: "
 CORPUS = Path(__file__).parent / "corpus"
 
@@ -59,7 +59,7 @@ def test_the_network_that_once_came_out_wrong_is_refused(config: str, shared: Pa
     for model in models:
         with pytest.raises(DataflowError, match=r"RUN \d+ of the array unit for operator 5 \(CONV_2D\): input 0 at "
                            r"scratchpad word \d+, byte 0, should be element \[0, 0, 0, 0\] of '.*', made by operator "
-                           r"[01] \(CONV_2D\); it is nothing, never written; this is a defect of tq-hw"):
+                           r"[01] \(CONV_2D\); it is nothing, never written; this is a bug in tq-hw"):
             compile_model(model, load_config(config))
 
 

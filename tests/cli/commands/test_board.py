@@ -321,7 +321,7 @@ def test_a_second_client_of_a_port_is_refused(tq: Any, files: Path) -> None:
             for name in (port, "board"):
                 outcome = tq(*arguments, name)
                 assert (outcome.code, outcome.err) == (
-                    5, f"tq-hw: port {name} is in use by another program; end that first\n")
+                    5, f"tq-hw: port {name} is in use by another program; close that first\n")
             first.communicate()
         assert tq(*arguments, port).code == 0
 

@@ -105,15 +105,15 @@ def test_missing_vivado_is_exit_code_3_and_the_folder_is_there(tq: Tq, steps: li
     assert outcome.err == "tq-hw: arty_a7: verifying on the RTL\n" + (
         "tq-hw: vivado is not installed, so there is no bitstream. arty holds all that it needs: copy it to a machine "
         "with vivado and run there: vivado -mode batch -source top.tcl; or install AMD Vivado (the free edition has "
-        "these devices) and put it on the PATH, and build again. openXC7 was not taken: fasm2frames not on the PATH\n")
+        "these devices) and put it on the PATH, and build again. openXC7 was not used: fasm2frames not on the PATH\n")
     report = json.loads(Path("arty/report.json").read_text(encoding="utf-8"))
     assert report["bitstream"] is None and report["fmax_mhz"] is None and report["missing"] == ["vivado"]
-    assert report["toolchain_why"] == "openXC7 was not taken: fasm2frames not on the PATH"
+    assert report["toolchain_why"] == "openXC7 was not used: fasm2frames not on the PATH"
 
 
 @pytest.mark.parametrize(("options", "message"), [
-    (("--seed", "3", "--seeds", "2"), "--seed and --seeds: arty_a7 is placed once, and Vivado knows no seeds"),
-    (("--scheduler", "tcp://a:1"), "--scheduler: arty_a7 is placed once, and Vivado knows no seeds"),
+    (("--seed", "3", "--seeds", "2"), "--seed and --seeds: arty_a7 is placed once, and Vivado has no seeds"),
+    (("--scheduler", "tcp://a:1"), "--scheduler: arty_a7 is placed once, and Vivado has no seeds"),
     (("--toolchain", "openxc7", "--seed", "3", "--seeds", "2"), "--seeds: arty_a7 is placed once")])
 def test_options_that_would_do_nothing(tq: Tq, steps: list[str], options: tuple[str, ...], message: str) -> None:
     outcome = tq("build", "--board", "arty_a7", *options)
@@ -124,7 +124,7 @@ def test_open_tools_that_were_asked_for_and_are_not_there(tq: Tq, steps: list[st
     outcome = tq("build", "--board", "arty_a7", "-o", "arty", "--toolchain", "openxc7")
     assert outcome.code == 3
     assert outcome.err == "tq-hw: arty_a7: verifying on the RTL\n" + (
-        "tq-hw: openXC7 was not taken: fasm2frames not on the PATH. arty holds what openXC7 needs, the netlist "
+        "tq-hw: openXC7 was not used: fasm2frames not on the PATH. arty holds what openXC7 needs, the netlist "
         "top.json and the pins openxc7.xdc: complete it here and build again, or copy the folder to a machine that has "
         "it\n")
     assert json.loads(Path("arty/report.json").read_text(encoding="utf-8"))["missing"] == ["openXC7"]

@@ -220,7 +220,7 @@ def test_resident_weights_are_not_loaded_again(tq: Tq, case: Path) -> None:
     assert again["utilization"] == round(report["macs"] / (again["cycles"] * PRESETS["tiny"].macs), 4)
     assert all(set(layer) == LAYER_KEYS for layer in again["layers"])
     text = tq("sim", case.name, "--config", "tiny", "--resident").out
-    assert (f"resident     {again['cycles']:,} cycles with the weights that stayed in the scratchpad, "
+    assert (f"resident     {again['cycles']:,} cycles with the weights left in the scratchpad, "
             f"{again['bytes']:,} of {report['bytes']:,} bytes moved\n") in text
     stalled = ("--stalls", "3", "--latency", "90")
     for options in ((), stalled, ("--engine", "executor")):
@@ -298,7 +298,7 @@ def test_patterns_of_your_own_go_to_every_command(tq: Tq, model: Path) -> None:
         assert (result.code, result.err) == (0, "")
         assert Path("seen").read_text()
     assert tq("sim", model.name, "--engine", "golden", "--patterns", "none.py").err == (
-        "tq-hw: small.tflite: --patterns are for a model that is compiled: a .tflite, with --engine rtl or executor\n")
+        "tq-hw: small.tflite: --patterns need a model to compile: a .tflite, with --engine rtl or executor\n")
 
 
 def test_a_trace_has_real_times(tq: Tq, model: Path) -> None:

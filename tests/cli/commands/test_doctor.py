@@ -29,12 +29,12 @@ def test_what_there_is(tq: Tq) -> None:
     assert not found["clang++"]["required"]
     assert found["verilator"] == {"what": "verilator", "state": "5.48.0", "purpose": "--engine rtl", "remedy": "",
                                   "required": False}
-    assert "simulators" in found["cache"]["state"] and "MiB of room" in found["cache"]["state"]
+    assert "simulators" in found["cache"]["state"] and "MiB free" in found["cache"]["state"]
 
 
 @pytest.mark.parametrize(("boards", "counted"), [
-    (0, "3 simulators, 3.0 MiB; 12,345 MiB of room"),
-    (2, "3 simulators and 2 boards of the tests, 5.0 MiB; 12,345 MiB of room")])
+    (0, "3 simulators, 3.0 MiB; 12,345 MiB free"),
+    (2, "3 simulators and 2 boards of the tests, 5.0 MiB; 12,345 MiB free")])
 def test_what_the_cache_holds(tq: Tq, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, boards: int,
                               counted: str) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

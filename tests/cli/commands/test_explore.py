@@ -120,7 +120,7 @@ def test_reports_are_files_beside_the_page(tq: Tq, space: Path) -> None:
         assert name in report
         assert not re.search(r"<(?:script|link|img)[^>]*(?:src|href)=", report)
     result = tq("explore", DIGITS, "--space", space, "--store", "s.db", "--reports")
-    assert (result.code, result.err) == (2, "tq-hw: --reports: are beside a page; give --html FILE.html\n")
+    assert (result.code, result.err) == (2, "tq-hw: --reports: go with a page; give --html FILE.html\n")
 
 
 def test_a_preset_off_the_front_is_on_the_page(tq: Tq, space: Path) -> None:
@@ -314,9 +314,9 @@ def test_bad_options(tq: Tq, space: Path, tmp_path: Path) -> None:
         assert (result.code, message in result.err) == (2, True), result.err
     for arguments, message in (
             ((), "expected either --board or --space"),
-            (("--board", "icebreaker"), "--board icebreaker: has room for the serial machine alone"),
+            (("--board", "icebreaker"), "--board icebreaker: has room for the serial machine only"),
             (("--space", str(space), "--weight", "x=1"), "--weight x=1: expected NAME=NUMBER with the name of a"),
-            (("--space", str(space), "--weight", "digits=-1"), "--weight digits=-1: expected a number over 0"),
+            (("--space", str(space), "--weight", "digits=-1"), "--weight digits=-1: expected a number above 0"),
             (("--space", str(space), "--confirm", "synth"), "--confirm synth: a board is synthesized; give --board"),
             (("--space", str(space), "--confirm", "route"), "--confirm route: a board is routed; give --board"),
             (("--space", str(space), str(DIGITS)), "two models are called 'digits'")):

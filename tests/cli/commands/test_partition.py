@@ -143,7 +143,7 @@ def test_a_report_of_what_litert_does_not_run_whole(tq: Tq, tmp_path: Path, monk
     (tmp_path / "m.tflite").write_bytes(write_model(float_middle()))
     result = tq("report", "--partition", "m.tflite", "--engine", "executor", "-o", "r.html", "--json", "r.json", *TINY)
     assert (result.code, result.err) == (
-        0, "tq-hw: m.tflite: not held against the whole model: litert-ref refused the model: Didn't find op\n")
+        0, "tq-hw: m.tflite: not compared with the whole model: litert-ref refused the model: Didn't find op\n")
     assert json.loads(Path("r.json").read_text())["bit_exact"] is None and Path("r.html").exists()
 
 
@@ -159,14 +159,14 @@ def test_an_operator_without_inputs_is_named(tq: Tq, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments, message", [
-    (("compile", "--partition", "head.tflite", "-o", "x.tqm"), "-o x.tqm: a model of which a part stays with the host "
-     "is a .tflite file; name one"),
-    (("compile", "--partition", "head.tflite", "--profile", "tflm"), "--profile tflm: operators that stay with the "
-     "host are computed by LiteRT, and the accelerated ones with them: leave --profile out, or name litert"),
-    (("compile", "--partition", "head.tflite", "--dump-after", "plan"), "--dump-after does not go with a model of "
-     "which a part stays with the host"),
-    (("verify", "--partition", "head.tflite", "--oracle", "tflm"), "--oracle tflm does not go with a model of which a "
-     "part stays with the host"),
+    (("compile", "--partition", "head.tflite", "-o", "x.tqm"), "-o x.tqm: a model with operators on the host is "
+     "a .tflite file; name one"),
+    (("compile", "--partition", "head.tflite", "--profile", "tflm"), "--profile tflm: LiteRT computes the operators on "
+     "the host, and the accelerated ones follow it: leave --profile out, or name litert"),
+    (("compile", "--partition", "head.tflite", "--dump-after", "plan"), "--dump-after does not work with a model that "
+     "leaves operators to the host"),
+    (("verify", "--partition", "head.tflite", "--oracle", "tflm"), "--oracle tflm does not work with a model that "
+     "leaves operators to the host"),
     (("sim", "--partition", "head.tflite", "--engine", "golden"), "head: the golden model does not run the operators "
      "that stay with the host; name --engine executor or rtl"),
     (("verify", "tq.tflite"), "tq.tflite: expected a whole model, found one with accelerated parts; `tq-hw sim` runs "
@@ -202,7 +202,7 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
 FLOAT = ("input 0, tensor 4 't4', has type float32, expected int8; quantize the whole model to int8, or leave the "
          "operator to LiteRT on the host by `tq-hw compile --partition`\n")
 REFUSED = (f"middle.tflite: subgraph 0, operator 2 L2_NORMALIZATION: {FLOAT}"
-           "1 of 7 operators are not taken; `tq-hw ops` lists those that are:\n"
+           "1 of 7 operators are not supported; `tq-hw ops` lists those that are:\n"
            f"  L2_NORMALIZATION (operator 2): {FLOAT.partition(', or')[0]}\n"
            "with --partition 11,880 of 11,880 MACs (100.0%) would be on the accelerator, the rest in LiteRT\n")
 
@@ -223,7 +223,7 @@ def test_a_refusal_counts_operators_of_one_kind(tq: Tq, tmp_path: Path) -> None:
     (tmp_path / "many.tflite").write_bytes(b.build(image))
     result = tq("compile", "many.tflite")
     assert result.err.splitlines()[1:] == [
-        "3 of 4 operators are not taken; `tq-hw ops` lists those that are:",
+        "3 of 4 operators are not supported; `tq-hw ops` lists those that are:",
         "  CUSTOM:mine (3, the first is operator 1): the accelerator does not have this operator",
         "with --partition 1 of 4 operators, none of which multiplies, would be on the accelerator, the rest in LiteRT"]
 
@@ -239,7 +239,7 @@ def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> 
     why = "SQUARE is taken of float32 inside a model, here it is from int16 to float32"
     assert result.err.splitlines()[:3] == [
         "tq-hw: mixed.tflite: not supported: SQUARE (operator 1); `tq-hw ops` lists the operators that are; " + why,
-        "1 of 2 operators are not taken; `tq-hw ops` lists those that are:", f"  SQUARE (operator 1): {why}"]
+        "1 of 2 operators are not supported; `tq-hw ops` lists those that are:", f"  SQUARE (operator 1): {why}"]
 
 
 def test_a_broken_file_is_only_that(tq: Tq, head: str) -> None:

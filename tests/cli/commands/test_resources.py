@@ -16,8 +16,8 @@ def test_a_configuration_in_all_families(tq: Tq) -> None:
     assert (result.code, result.err) == (0, "")
     assert time.process_time() - start < 1
     assert "n9x8, ecp5" in result.out
-    assert re.search(r"^multipliers and block RAMs by rule, the rest by a fit: of the totals of \d+ synthesized "
-                     r"machines that were not in it \(\d+ never are, the others were left out one at a time\) luts "
+    assert re.search(r"^multipliers and block RAMs are computed, the rest fitted: of the totals of \d+ synthesized "
+                     r"machines outside the fit \(\d+ never are, the others were left out one at a time\) luts "
                      r"were off by [\d.]+% \(median\), at most [\d.]+%, flip flops were off by [\d.]+% \(median\), "
                      r"at most [\d.]+%$", result.out, re.M)
     assert "clock 149.7 MHz in one route of n9x8 on ecpix5_85f\n" in result.out
@@ -58,7 +58,7 @@ def test_bad_options(tq: Tq) -> None:
     for arguments, message in (
             (("--family", "foo"), "--family foo: expected one of "),
             (("--family", "ice40", "--board", "ulx3s_85f"), "--family ice40: ulx3s_85f is an ecp5; leave --family out"),
-            (("--memory", "DDR3"), "--memory DDR3: is a board's; give --board"),
+            (("--memory", "DDR3"), "--memory DDR3: belongs to a board; give --board"),
             (("--board", "arty"), "no board 'arty': expected one of "),
             (("--config", "n8", "--family", "ice40"), "configuration 'n8': the parallel design was never synthesized")):
         result = tq("resources", *arguments)

@@ -189,7 +189,7 @@ def test_a_foreign_compiled_file_is_refused_before(tq: Any, model: Path, board: 
     (("--soc", "--board", "icebreaker"),
      "icebreaker: an iCE40UP5K-SG48 has no room for a soft core; choose another board"),
     (("--soc", "--board", "ddr3"),
-     "ddr3: the runtime initializes SDR SDRAM; DDR3 needs read levelling besides; choose another board"),
+     "ddr3: the runtime initializes SDR SDRAM; DDR3 needs read levelling too; choose another board"),
 ])
 def test_wrong_options(tq: Any, model: Path, board: None, arguments: tuple[str, ...], message: str) -> None:
     outcome = tq("sim", "small.tflite", *arguments)
@@ -198,8 +198,9 @@ def test_wrong_options(tq: Any, model: Path, board: None, arguments: tuple[str, 
 
 @pytest.mark.parametrize(("arguments", "message"), [
     (("arty_a7", "--soc"), "arty_a7: a soft core is built for ulx3s_85f only"),
-    (("ulx3s_85f", "--inputs", "in.npz"), "--inputs needs --soc and --model, with which they go into flash"),
-    (("ulx3s_85f", "--soc", "--inputs", "in.npz"), "--inputs needs --soc and --model, with which they go into flash"),
+    (("ulx3s_85f", "--inputs", "in.npz"), "--inputs needs --soc and --model: they go into flash with the model"),
+    (("ulx3s_85f", "--soc", "--inputs", "in.npz"), "--inputs needs --soc and --model: they go into flash with the "
+                                                   "model"),
 ])
 def test_wrong_options_of_a_build(tq: Any, arguments: tuple[str, ...], message: str) -> None:
     outcome = tq("build", "--board", *arguments)
@@ -217,7 +218,7 @@ def test_a_missing_compiler_is_named(tq: Any, model: Path, board: None, monkeypa
     monkeypatch.setattr(shutil, "which", lambda name: None)
     outcome = tq("sim", "small.tflite", "--soc", "--board", "small")
     assert (outcome.code, outcome.err) == (
-        3, "tq-hw: there is no RISC-V compiler: pip install ziglang, or on Debian and Ubuntu: apt install "
+        3, "tq-hw: no RISC-V compiler is installed: pip install ziglang, or on Debian and Ubuntu: apt install "
            "gcc-riscv64-unknown-elf (program riscv64-unknown-elf-gcc)\n")
 
 

@@ -80,7 +80,7 @@ def test_an_estimate_does_not_beat_the_cycles_of_the_preset(estimated: Explorati
     assert smaller.taken["luts"] < preset.taken["luts"]
     assert (found.preset_on_front, found.proved, found.undecided) == (None, (), 1)
     assert found.sure == [("not decided", "whether a machine beats tiny, the preset: 1 that could were not confirmed "
-                                          "as it was")]
+                                          "the same way")]
     assert found.by_estimates == estimated
     assert {point.config for point in (smaller, preset)} <= {point.config for point in found.front}
     # The slower one was requested and measured.

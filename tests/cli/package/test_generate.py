@@ -194,11 +194,11 @@ def test_the_bench_of_every_bus_is_clean_python(control: str, memory_bus: str, t
     (["--name", "1npu"], "--name '1npu': expected a name for a Verilog module: a letter, then up to 47 letters, digits "
      "and underscores, no keyword and no underscore at the end; the nearest is n_1npu"),
     (["--name", "module"], "--name 'module': expected a name for a Verilog module"),
-    (["--name", "aclk"], "--name 'aclk': a port has this name, and Verilator wants another one for the module; the "
+    (["--name", "aclk"], "--name 'aclk': a port has this name, and Verilator needs another one for the module; the "
      "nearest is n_aclk"),
-    (["--name", "Reg"], "--name 'Reg': the driver's headers have TQ_REG_FINGERPRINT already; the nearest "
+    (["--name", "Reg"], "--name 'Reg': the driver's headers already define TQ_REG_FINGERPRINT; the nearest "
      "is n_Reg"),
-    (["--name", "layout"], "--name 'layout': the driver's headers have TQ_LAYOUT_H already; the nearest is n_layout"),
+    (["--name", "layout"], "--name 'layout': the driver's headers already define TQ_LAYOUT_H; the nearest is n_layout"),
     (["--memories", "blackbox"], "--memories blackbox: the serial machine (serial) starts with its program in memory, "
      "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny"),
     (["--config", "n17"], "no configuration 'n17'"), (["--control", "ahb"], "'ahb' is not one of 'axi4lite'"),

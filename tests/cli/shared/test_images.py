@@ -52,7 +52,7 @@ def test_other_files_are_no_pictures(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("model", "message"), [
-    (model_of((1, 6, 5, 3), 2), "a picture is for a model with one input, net has 2; give an .npz"),
+    (model_of((1, 6, 5, 3), 2), "a picture needs a model with one input, net has 2; give an .npz"),
     (model_of((1, 6, 5, 2)), "a picture needs an input [1, height, width, 1, 3 or 4], 'x0' is int8[1, 6, 5, 2]; give "
                              "an .npz"),
 ])
