@@ -281,7 +281,7 @@ class Device:
         while (status := self._link.read_registers("status")[0]) & STATUS_BUSY:
             if time.monotonic() > until:
                 self._stop()
-                raise DeviceError(f"{program.name}: no end after {self._limit:g} seconds; the accelerator was stopped")
+                raise DeviceError(f"{program.name}: timed out after {self._limit:g} s; the accelerator was stopped")
             if time.monotonic() > began + _SPIN_SECONDS:
                 self._link.pause(sleep)
                 sleep = min(2 * sleep, _MOST_SLEEP)

@@ -207,7 +207,7 @@ def test_a_tools_last_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyP
     stand_in(tmp_path / "bin", "vivado", "print('no licence'); sys.exit(3)", monkeypatch)
     with pytest.raises(ToolError) as error:
         run_tool("vivado", [], tmp_path)
-    assert str(error.value) == "vivado failed with exit code 3; the end of what it said:\nno licence"
+    assert str(error.value) == "vivado failed with exit code 3; its last output:\nno licence"
 
 
 def test_missing_tools_are_named_with_their_cure(monkeypatch: pytest.MonkeyPatch) -> None:

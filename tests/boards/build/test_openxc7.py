@@ -288,7 +288,7 @@ def test_what_a_failed_program_said_stays(programs: Programs) -> None:
     folder = programs(NEWER, WRITES + "print('no bel')\nsys.exit(3)")
     with pytest.raises(FailedStepError) as error:
         build(small("arty_a7"), OnChip(4096), folder)
-    assert str(error.value) == "nextpnr-xilinx failed with exit code 3; the end of what it said:\nno bel"
+    assert str(error.value) == "nextpnr-xilinx failed with exit code 3; its last output:\nno bel"
     assert (folder / "nextpnr-xilinx.said").read_text(encoding="utf-8") == "no bel\n"
     assert (folder / "top.fasm").is_file()
 

@@ -93,7 +93,7 @@ def test_a_seed_that_fails_ends_the_others(folder: Path) -> None:
     start = time.monotonic()
     with pytest.raises(ToolError) as error:
         place_and_route("place", ARGUMENTS, folder, [1, 2])
-    assert str(error.value) == "place failed with exit code 1; the end of what it said:\nseed 2\nno room"
+    assert str(error.value) == "place failed with exit code 1; its last output:\nseed 2\nno room"
     assert time.monotonic() - start < 30
 
 

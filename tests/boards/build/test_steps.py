@@ -96,4 +96,4 @@ def test_a_program_that_fails_leaves_its_folder(put: Put, tmp_path: Path, quick_
     board = BOARDS["ulx3s_85f"]
     assert board.seed == 1
     assert refusal(board.name, tmp_path / "out") == (
-        "nextpnr-ecp5 failed with exit code 1; the end of what it said:\nERROR: no licence")
+        "nextpnr-ecp5 failed with exit code 1; its last output:\nERROR: no licence")

@@ -55,7 +55,7 @@ def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.Monkey
         stand_in(tmp_path / "bin", "vivado", ended.format(name), monkeypatch)
         with pytest.raises(ToolError) as error:
             run_tool("vivado", [], tmp_path)
-        assert str(error.value) == f"vivado was killed by {words}; the end of what it said:\nplacing"
+        assert str(error.value) == f"vivado was killed by {words}; its last output:\nplacing"
 
 
 def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

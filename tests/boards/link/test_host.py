@@ -232,7 +232,7 @@ def test_a_run_without_end_is_stopped(program: Program) -> None:
     one, _, _ = device(board)
     one.load(program)
     board.endless = True
-    with pytest.raises(DeviceError, match=r"^small: no end after 0\.2 seconds; the accelerator was stopped$"):
+    with pytest.raises(DeviceError, match=r"^small: timed out after 0\.2 s; the accelerator was stopped$"):
         one.run(stored(program, random_inputs(program)))
     board.endless = False
     check(board, one, 1)

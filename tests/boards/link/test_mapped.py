@@ -164,7 +164,7 @@ def test_a_run_without_an_end_is_stopped(fake: FakeUio, program: Program) -> Non
     with fake:
         one = device(fake, time_limit_seconds=0.05)
         one.load(program)
-        with pytest.raises(DeviceError, match=r"^svdf: no end after 0\.05 seconds; the accelerator was stopped$"):
+        with pytest.raises(DeviceError, match=r"^svdf: timed out after 0\.05 s; the accelerator was stopped$"):
             one.run(stored(program, random_inputs(program, 0)))
 
 
