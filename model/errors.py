@@ -95,7 +95,7 @@ def last_words(said: str, lines: int = 15) -> str:
     """Return the end of what a program said, for the message about its failure; of a traceback the error alone."""
     words = said.strip().splitlines()
     if not words:
-        return "it said nothing"
+        return "it printed nothing"
     if any(line.startswith("Traceback (most recent call last)") for line in words):
-        return f"the end of what it said: {words[-1]}"
-    return "the end of what it said:\n" + "\n".join(words[-lines:])
+        return f"its last output: {words[-1]}"
+    return "its last output:\n" + "\n".join(words[-lines:])

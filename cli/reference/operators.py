@@ -53,8 +53,8 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   with int8 or int16, and end in int8 or int16, in ARG_MAX, ARG_MIN or a comparison, or in a float32 output of the
   model: an output that may be -0 must be a product, quotient, NEG, HARD_SWISH, LEAKY_RELU, ELU, TANH or GELU of values
   that are never -0. Bounds of all values must show that none reaches 2^104, that divisors are positive, that no root is
-  of a negative value, that no EXP is of a value above 72, and that every LOG is of a value from 1 to 2^23. BATCH_MATMUL,
-  and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
+  of a negative value, that no EXP is of a value above 72, and that every LOG is of a value from 1 to 2^23.
+  BATCH_MATMUL, and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
 {packed}.
 * A float32 output that is a function of one int8 tensor is a table, whatever its elementwise operators, and may be -0
   or infinite. So is a function of one int16 tensor that cannot be computed as above, or that ends in ELU, GELU or TANH,

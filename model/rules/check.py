@@ -195,9 +195,9 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
         raise node.error(f"{where} has no quantization, {tensor.dtype} needs a scale and a zero point")
     if len(quantization.scale) != 1:
         if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
-            raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, which an operator left in "
-                                   "float32 reads; quantize the whole model to int8", _offer(node))
-        why = (f"an operand of {node.operator.op} has one there, constant or not" if tensor.data is not None else
+            raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, read by an operator left "
+                                   "in float32; quantize the whole model to int8", _offer(node))
+        why = (f"an operand of {node.operator.op} takes one there, constant or not" if tensor.data is not None else
                "an activation has one: per-axis scales are for constant weights")
         raise node.error(f"{where} has {len(quantization.scale)} scales, {why}")
 

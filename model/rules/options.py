@@ -76,12 +76,12 @@ def multipliers(node: Node) -> list[float]:
 
 
 def constraint_sum_scale(node: Node) -> str | None:
-    """Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: the kernels abort at more."""
+    """Keep twice the larger input scale below 2^20 output scales (int16: 2^15), else the kernels abort."""
     return _scale_of_sums(node)
 
 
 def constraint_difference_scale(node: Node) -> str | None:
-    """Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: LiteRT's result is undefined else."""
+    """Keep twice the larger input scale below 2^20 output scales (int16: 2^15), else LiteRT's result is undefined."""
     return _scale_of_sums(node)
 
 
@@ -94,7 +94,7 @@ def _scale_of_sums(node: Node) -> str | None:
 
 
 def constraint_square_scale(node: Node) -> str | None:
-    """Keep the square of the larger input scale below 2^12 output scales: the kernels abort at more."""
+    """Keep the square of the larger input scale below 2^12 output scales: the kernels abort above that."""
     if node.output().dtype != "int8":
         return None
     larger, output = max(node.input(0).scale, node.input(1).scale), node.output().scale
@@ -102,14 +102,14 @@ def constraint_square_scale(node: Node) -> str | None:
 
 
 def constraint_softmax_scale(node: Node) -> str | None:
-    """Keep beta times the input scale above 2^-26: the kernels abort at less."""
+    """Keep beta times the input scale above 2^-26: the kernels abort below that."""
     beta = float(node.operator.options.get("beta", 1.0))  # type: ignore[arg-type]  # schema: float32
     scale = node.input(0).scale
     return None if beta * scale * 2.0**26 > 1 else f"beta {beta:g}, scale {scale:g}"
 
 
 def constraint_hard_swish_scale(node: Node) -> str | None:
-    """Keep the input scale below 128 output scales: the kernels refuse more."""
+    """Keep the input scale below 128 output scales: the kernels refuse others."""
     source, output = node.input(0).scale, node.output().scale
     return None if source < 128 * output else f"input scale {source:g}, output scale {output:g}"
 
@@ -124,7 +124,7 @@ def constraint_state_is_variable(node: Node) -> str | None:
     """Make state inputs variables."""
     for position in STATE_POSITIONS[node.operator.op]:
         if not node.input(position).is_variable:
-            return f"{label(node.input(position))}, which is none"
+            return f"{label(node.input(position))}, which is not one"
     return None
 
 
@@ -138,7 +138,7 @@ def constraint_lstm_cell_scale(node: Node) -> str | None:
 
 
 def constraint_lstm_output(node: Node) -> str | None:
-    """Keep one scale and zero point for the output, the output state and the fifth intermediate tensor."""
+    """Use the same scale and zero point for the output, the output state and the fifth intermediate tensor."""
     state = node.input(LSTM_HIDDEN)
     others = [node.output()]
     if len(node.operator.intermediates) != 5 or node.operator.intermediates[4] < 0:
@@ -162,7 +162,7 @@ def constraint_lstm_is_plain(node: Node) -> str | None:
 
 
 def constraint_weights_are_constant(node: Node) -> str | None:
-    """Make weights and bias constant, but for the weights of FULLY_CONNECTED."""
+    """Make weights and bias constant, except for the weights of FULLY_CONNECTED."""
     op = node.operator.op
     is_lstm = op == "UNIDIRECTIONAL_SEQUENCE_LSTM"
     # A FULLY_CONNECTED may have weights that are activations.
@@ -175,7 +175,7 @@ def constraint_weights_are_constant(node: Node) -> str | None:
 
 
 def constraint_not_empty(node: Node) -> str | None:
-    """Leave no data tensor empty."""
+    """Do not leave a data tensor empty."""
     for tensor in node.inputs() + node.outputs():
         if tensor.dtype == "int8" and 0 in tensor.shape:
             return f"shape {list(tensor.shape)} for {label(tensor)}"
@@ -183,14 +183,14 @@ def constraint_not_empty(node: Node) -> str | None:
 
 
 def constraint_index_type(node: Node) -> str | None:
-    """Give the output the type that the options name."""
+    """Give the output the type named in the options."""
     name = "out_type" if node.operator.op == "SHAPE" else "output_type"
     output = node.output()
     return None if output.dtype == node.text(name) else f"{output.dtype} for {label(output)}, {name} {node.text(name)}"
 
 
 def constraint_comparison_scale(node: Node) -> str | None:
-    """Keep input scales below 1: at more, TFLite Micro aborts and LiteRT's result is undefined."""
+    """Keep input scales below 1: otherwise TFLite Micro aborts and LiteRT's result is undefined."""
     # An order of int16 is that of their codes.
     ordered = node.operator.op not in ("EQUAL", "NOT_EQUAL")
     if node.input(0).dtype in ("int32", "int64", "bool") or (node.input(0).dtype == "int16" and ordered):

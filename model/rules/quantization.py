@@ -62,7 +62,7 @@ def constraint_dense_weights_are_symmetric(node: Node) -> str | None:
 
 
 def constraint_one_weight_scale(node: Node) -> str | None:
-    """Give weights one scale: the kernel has none for each channel."""
+    """Give weights one scale: the kernel has no per-channel scales."""
     for weights in _weights(node):
         if weights.quantization is not None and len(weights.quantization.scale) != 1:
             return f"{len(weights.quantization.scale)} scales for {label(weights)}"
@@ -70,7 +70,7 @@ def constraint_one_weight_scale(node: Node) -> str | None:
 
 
 def constraint_computed_weights(node: Node) -> str | None:
-    """Give weights that are computed one scale."""
+    """Give computed weights one scale."""
     weights = node.input(1)
     if weights.data is None and weights.quantization is not None and len(weights.quantization.scale) != 1:
         return f"{len(weights.quantization.scale)} scales for {label(weights)}"
@@ -108,7 +108,7 @@ def constraint_bias_scale(node: Node) -> str | None:
 
 
 def constraint_same_quantization(node: Node) -> str | None:
-    """Keep one scale and zero point for inputs and outputs."""
+    """Use the same scale and zero point for inputs and outputs."""
     tensors = _data_tensors(node)
     first = tensors[0]
     for other in tensors[1:]:
@@ -147,7 +147,7 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
 
 
 def constraint_same_type(node: Node) -> str | None:
-    """Keep one type for inputs and outputs."""
+    """Use the same type for inputs and outputs."""
     tensors = _data_tensors(node)
     for other in tensors[1:]:
         if other.dtype != tensors[0].dtype:

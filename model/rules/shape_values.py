@@ -216,7 +216,7 @@ def _reduce(function: Callable[..., Any]) -> Callable[[Node, list[Array]], list[
         assert axes is not None
         chosen = tuple({node.axis(axis, x[0].ndim) for axis in axes})
         if x[0].size == 0 and function in (np.max, np.min):
-            raise node.error(f"reduces {list(x[0].shape)}, which has no element")
+            raise node.error(f"reduces {list(x[0].shape)}, which has no elements")
         return [np.array(function(x[0], axis=chosen, keepdims=bool(node.option("keep_dims"))), object)]
     return rule
 

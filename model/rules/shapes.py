@@ -115,7 +115,7 @@ def _fully_connected(node: Node) -> Shapes:
     _check_bias(node, 2, rows)
     if node.option("keep_num_dims"):
         if not shape or shape[-1] != depth:
-            raise node.error(f"input has shape {list(shape)}, its last dimension has to be "
+            raise node.error(f"input has shape {list(shape)}, its last dimension must be "
                              f"{depth} with keep_num_dims")
         return [(*shape[:-1], rows)]
     return [(count // depth, rows)]

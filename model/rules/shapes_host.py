@@ -54,7 +54,7 @@ def _sorted_segments(node: Node) -> Shapes:
         return None
     numbers = [int(number) for number in segments.data]
     if numbers != sorted(numbers) or min(numbers, default=0) < 0:
-        raise node.error("segments must be 0 or more and never fall")
+        raise node.error("segments must be 0 or more and must not decrease")
     return [(max(numbers, default=-1) + 1, *shape[1:])]
 
 

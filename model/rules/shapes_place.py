@@ -33,8 +33,8 @@ def _matrix_diag(node: Node) -> Shapes:
 def _matrix_set_diag(node: Node) -> Shapes:
     shape, diagonal = node.shape(0), node.shape(1)
     if len(shape) < 2 or diagonal != (*shape[:-2], min(shape[-2:])):
-        raise node.error(f"input has shape {list(shape)} and the diagonal {list(diagonal)}, expected matrices and one "
-                         "element less in rank, of the smaller side")
+        raise node.error(f"input has shape {list(shape)} and the diagonal {list(diagonal)}, expected matrices, and a "
+                         "diagonal of one rank less, as long as the smaller side")
     return [shape]
 
 

@@ -80,7 +80,7 @@ def strided_ranges(node: Node) -> list[tuple[range, bool]] | None:
         raise node.error(f"begin has shape {list(node.input(1).shape)}, expected at most {len(shape)} elements besides "
                          f"new axes and at most one ellipsis, for at least one axis")
     if node.option("offset"):
-        raise node.unsupported("offset is set, which engines read differently; give ends instead of sizes")
+        raise node.unsupported("offset is set, which engines interpret differently; give ends instead of sizes")
     begin = node.integers(1, "begin", count)
     end = node.integers(2, "end", count)
     strides = node.integers(3, "strides", count)
@@ -107,7 +107,7 @@ def _axis_range(node: Node, axis: int, size: int, begin: int, end: int,
             raise node.error(f"index {begin} of axis {axis} is out of range of {size}")
         if stride < 0:
             # LiteRT's kernel writes no output then.
-            raise node.error(f"stride of axis {axis} is {stride}, expected 1 or more as the axis is shrunk")
+            raise node.error(f"stride of axis {axis} is {stride}, expected 1 or more because the axis is shrunk")
         return range(start, start + 1), True
     stop = end + size if end < 0 else end
     if masked("end_mask"):

@@ -30,7 +30,7 @@ def sums_in_32_bits(node: Node) -> bool:
 
 
 def constraint_int16_zero_point(node: Node) -> str | None:
-    """Give activations of int16 zero point 0."""
+    """Give int16 activations zero point 0."""
     if not is_sixteen(node):
         return None
     for tensor in (*node.inputs(), *node.outputs()):
@@ -40,7 +40,7 @@ def constraint_int16_zero_point(node: Node) -> str | None:
 
 
 def constraint_int16_output(node: Node) -> str | None:
-    """Give a SOFTMAX of int16 an output of int16."""
+    """Give an int16 SOFTMAX an int16 output."""
     output = node.output()
     return None if not is_sixteen(node) or output.dtype == "int16" else f"{output.dtype} for {label(output)}"
 
@@ -60,7 +60,7 @@ def constraint_bias_type(node: Node) -> str | None:
 
 
 def constraint_wide_multiplier(node: Node) -> str | None:
-    """Keep the rescaling multiplier of sums of 64 bits below 2^7: the kernels shift left by at most 7 bits."""
+    """Keep the rescaling multiplier of 64-bit sums below 2^7: the kernels shift left by at most 7 bits."""
     if not is_sixteen(node) or sums_in_32_bits(node):
         return None
     largest = max(multipliers(node), default=0.0)
@@ -68,7 +68,7 @@ def constraint_wide_multiplier(node: Node) -> str | None:
 
 
 def constraint_power_of_two_sum(node: Node) -> str | None:
-    """Clear pot_scale_int16 where all scales are powers of two: the sum that is shifted only is not supported."""
+    """Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported."""
     if not is_sixteen(node) or not node.option("pot_scale_int16"):
         return None
     tensors = [*node.inputs(), *node.outputs()]

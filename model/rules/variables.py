@@ -29,7 +29,7 @@ def check_variables(model: Model, name: str) -> None:
             place = f"{name}: subgraph {index}, operator {operator.index} {operator.op}"
             variable = names.get(operator.inputs[0])
             if variable is None:
-                raise ModelError(f"{place}: input 0 has to come from a VAR_HANDLE of the same subgraph")
+                raise ModelError(f"{place}: input 0 must come from a VAR_HANDLE of the same subgraph")
             is_write = operator.op == "ASSIGN_VARIABLE"
             tensor = subgraph.tensors[operator.inputs[1] if is_write else operator.outputs[0]]
             if is_write:

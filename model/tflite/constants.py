@@ -110,7 +110,7 @@ class _Tree:
             level = self.order.index(rank + number)
             size = self.levels[level].integer(1, "dense_size")
             if self.levels[level].integer(0, "format", "int8") != 0 or size < 1 or self.shape[axis] % size:
-                raise self.levels[level].error(f"is no dense block that divides dimension {axis} of size "
+                raise self.levels[level].error(f"is not a dense block that divides dimension {axis} of size "
                                                f"{self.shape[axis]}")
             outer[rank + number], outer[axis] = size, self.shape[axis] // size
         return [outer[dimension] for dimension in self.order]
@@ -127,7 +127,7 @@ class _Tree:
                 if (stored := table.integer(1, "dense_size")) != size:
                     raise table.error(f"is {stored}, expected {size}", "dense_size")
                 if count * size > len(table.file.data):  # more than segments, or the buffer, can go on with
-                    raise table.error(f"unfolds to {count * size} elements, more than the file has")
+                    raise table.error(f"expands to {count * size} elements, more than the file has")
                 parents, own = np.repeat(np.arange(count), size), np.tile(np.arange(size), count)
             else:
                 parents, own = self._compressed(table, count, size)
@@ -170,8 +170,9 @@ def _densify(tree: _Tree, dtype: str, contents: np.ndarray) -> np.ndarray:
         raise table.error(f"{count} elements of {dtype} are listed, the buffer has {len(contents)} bytes", "sparsity")
     size = math.prod(tree.shape)
     if size > max(_SMALL_ELEMENTS, _MOST_RATIO * count):
-        raise UnsupportedError(f"{table.file.name}: {table.place}: {count} of {size} elements are not 0: so sparse "
-                               f"contents are not supported; up to {_MOST_RATIO} elements for each that is not 0 are")
+        raise UnsupportedError(f"{table.file.name}: {table.place}: {count} of {size} elements are nonzero: contents "
+                               f"this sparse are not supported; expected at most {_MOST_RATIO} elements per nonzero "
+                               "one")
     rank = len(tree.shape)
     at = dict(zip(tree.order, leaves, strict=True))
     for number, axis in enumerate(tree.block_map):

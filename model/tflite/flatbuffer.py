@@ -52,7 +52,7 @@ class FlatBuffer:
         """Account for `count` tables or elements; raise `ModelError` when the file unfolds too far."""
         self._work_left -= count
         if self._work_left < 0:
-            raise self.error(place, "the same parts are referred to too often; the file is corrupt")
+            raise self.error(place, "the same parts are referenced too often; the file is corrupt")
 
     def check(self, offset: int, size_bytes: int, place: str) -> None:
         """Raise `ModelError` unless `size_bytes` bytes at `offset` are inside the file."""

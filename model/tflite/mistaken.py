@@ -51,7 +51,7 @@ def guess_format(data: bytes) -> str:
     if b"saved_model_schema" in data or b"saved_model_main_op" in data:
         return f"; it looks like saved_model.pb of a TensorFlow SavedModel; {_CONVERT}"
     if data[8:9] == b"{":
-        return "; it looks like weights alone (.safetensors); convert the model that they belong to"
+        return "; it looks like weights without a model (.safetensors); convert the model that they belong to"
     if all(32 <= byte < 127 or byte in b"\t\r\n" for byte in data[:256]):
         return "; it looks like text"
     return ""
@@ -69,7 +69,7 @@ def guess_name(path: Path) -> str:
     """Say what may be meant by the name of a file that is not there."""
     # A path has one slash where an address has two.
     if re.match(r"(https?|ftp|s3|gs|hf):/", str(path)):
-        return "; it is an address: download the file first"
+        return "; it is a URL: download the file first"
     if not path.parent.is_dir():
         return f"; the directory {path.parent} does not exist"
     stems = {file.stem.lower(): file for file in path.parent.glob("*.tflite")}

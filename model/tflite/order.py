@@ -118,8 +118,7 @@ def _missing(index: int, writer: dict[int, int]) -> str:
     if index in writer:
         return (f"which operator {writer[index]} produces later: operators are not in topological "
                 f"order")
-    return ("which nothing provides: it is no constant, input or variable, and no operator "
-            "produces it")
+    return ("which nothing provides: it is not a constant, input or variable, and no operator produces it")
 
 
 def _label(tensor: Tensor) -> str:

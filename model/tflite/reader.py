@@ -120,7 +120,7 @@ def _read_code(table: Table) -> tuple[str, int]:
         return f"CUSTOM:{custom if custom.isprintable() else repr(custom)[1:-1]}", version
     newest = MAX_VERSIONS.get(op)
     if version < 1 or (newest is not None and version > newest):
-        known = f"versions 1 to {newest} are known" if newest else "versions count from 1"
+        known = f"versions 1 to {newest} are known" if newest else "versions start at 1"
         raise UnsupportedError(f"{table.file.name}: {table.place}: {op} has version {version}, "
                                f"{known}; convert the model with an older converter")
     return op, version
@@ -239,7 +239,7 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
     dimension = record.integer(6, "quantized_dimension")
     if len(zero_point) != len(scale):
         raise record.error(f"{len(scale)} scales and {len(zero_point)} zero points, expected as "
-                           f"many of one as of the other{_hint(table, scale)}")
+                           f"many of both{_hint(table, scale)}")
     # A scale that is too small, or of a channel not finite, may be of zeros alone: `zeros.py` sees when all operators
     # are known.
     channels = len(scale) > 1

@@ -110,7 +110,7 @@ def test_what_litex_generates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     program = LitexProgram("npu", "here", include, "vexriscv", soc.cpu.gcc_flags, (rom.origin, rom.size),
                            (ram.origin, ram.size), 0x20000000)
     assert 4096 < build_litex_firmware(program).ram_bytes < rom.size
-    with pytest.raises(ToolError, match="^zig did not compile the runtime; the end of what it said:\n"):
+    with pytest.raises(ToolError, match="^zig did not compile the runtime; its last output:\n"):
         build_litex_firmware(replace(program, code=(rom.origin, 1024)))
     with pytest.raises(OptionError, match=r"^the firmware is for RV32 processors, not for rocket \(-march=rv64i\)$"):
         build_litex_firmware(replace(program, cpu="rocket", cpu_flags="-march=rv64i"))

@@ -58,7 +58,7 @@ def test_a_cache_that_is_a_file(tq: Tq, model: Path, monkeypatch: pytest.MonkeyP
     before = sorted(os.listdir(model.parent))
     result = tq(*command.split())
     assert (result.code, result.err) == (2, f"tq-hw: the cache folder {model.parent}/cache/tq-hw/rtl cannot be used: "
-                                            "it is no folder; set XDG_CACHE_HOME to a folder of your own\n")
+                                            "it is not a folder; set XDG_CACHE_HOME to a folder of your own\n")
     assert sorted(os.listdir(model.parent)) == before
 
 

@@ -93,12 +93,13 @@ NAMES = ", ".join(PRESETS)
     (["sim", "small.tflite", "--engine", "golden", "--dump", "t3"],
      "--dump needs --outputs, the file that the tensor goes to"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],
-     "--dump x: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4)"),
+     "--dump x: no operator of small computes a tensor of that name or index; available are, by index, 3 (t3), 4 (t4)"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "T_3", "--outputs", "o.npz"],
-     "--dump T_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4)"),
+     "--dump T_3: no operator of small computes a tensor of that name or index; available are, by index, 3 (t3), 4 "
+     "(t4)"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "t_3", "--outputs", "o.npz"],
-     "--dump t_3: no operator of small computes a tensor of that name or index; there are, by index, 3 (t3), 4 (t4); "
-     "did you mean 3 (t3)?"),
+     "--dump t_3: no operator of small computes a tensor of that name or index; available are, by index, 3 (t3), 4 "
+     "(t4); did you mean 3 (t3)?"),
     (["sim", "small.tflite", "--engine", "golden", "--outputs", "-", "--json", "-"],
      "--json -: standard output already holds --outputs; choose a file"),
     (["sim", "small.tflite", "--engine", "golden", "--inputs", "in.npz", "--sets", "2"],

@@ -213,7 +213,7 @@ def test_program_calls_the_loader(tq: Tq, tmp_path: Path, monkeypatch: pytest.Mo
     (folder / "top.bit").write_text("bad")
     outcome = tq("program", "--board", "ulx3s_85f")
     assert outcome.code == 5
-    assert outcome.err == ("tq-hw: ulx3s_85f could not be loaded: openFPGALoader failed with exit code 1; it said "
+    assert outcome.err == ("tq-hw: ulx3s_85f could not be loaded: openFPGALoader failed with exit code 1; it printed "
                            "nothing\n")
     (folder / "report.json").write_text(json.dumps({"board": "arty_a7", "bitstream": "top.bit"}))
     outcome = tq("program", "--board", "ulx3s_85f")

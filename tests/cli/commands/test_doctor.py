@@ -88,8 +88,8 @@ def test_a_cache_that_cannot_be_used_is_named_at_once(tq: Tq, model: Path, tmp_p
     monkeypatch.setattr("tq_hw.sim.rtl.build._known", {})
     result = tq("sim", model.name, "--config", "tiny")
     assert (result.code, result.err) == (
-        2, f"tq-hw: the cache folder {tmp_path}/file/tq-hw/rtl cannot be used: it is no folder; set XDG_CACHE_HOME to "
-        "a folder of your own\n")
+        2, f"tq-hw: the cache folder {tmp_path}/file/tq-hw/rtl cannot be used: it is not a folder; set XDG_CACHE_HOME "
+        "to a folder of your own\n")
 
 
 def test_a_build_looks_for_its_programs_before_it_verifies(tq: Tq, steps: list[str],

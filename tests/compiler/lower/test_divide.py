@@ -57,10 +57,10 @@ def test_tables_have_an_entry_for_a_divisor_of_zero(oracles: Callable[[str], Ora
 
 
 @pytest.mark.parametrize(("op", "out_scale", "message"), [
-    ("DIV", 1e-7, "operator 0 (DIV): the first scale by the other two must be 2^-15 or more and below 2^23, where the "
-     "kernels shift by a negative count; found 2.5e+07"),
-    ("REDUCE_PROD", 1e-9, "operator 0 (REDUCE_PROD): a product may leave 47 bits, or 32 when it is rescaled, where the "
-     "kernels are undefined; reduce fewer elements"),
+    ("DIV", 1e-7, "operator 0 (DIV): the first scale divided by the other two must be 2^-15 or more and below 2^23, "
+     "where the kernels shift by a negative count; found 2.5e+07"),
+    ("REDUCE_PROD", 1e-9, "operator 0 (REDUCE_PROD): a product may exceed 47 bits, or 32 after rescaling: the kernels "
+     "are undefined there; reduce fewer elements"),
     ("REDUCE_PROD", 3e-4, "operator 0 (REDUCE_PROD): a product may leave 32 bits, in which the vector unit multiplies; "
      "a larger output scale or fewer elements help"),
 ])

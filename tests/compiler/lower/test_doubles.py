@@ -120,7 +120,7 @@ def test_accumulators_that_leave_int32_are_refused() -> None:
     with pytest.raises(UnsupportedError, match="leave int32, where LiteRT's reference kernel is undefined"):
         doubles.double_scaling(params([1e6]), np.array([-9999]), np.array([9999]))
     model = dense(np.array([9999, -9999], np.int32), 1.0, 1.0, 1e-6)
-    with pytest.raises(UnsupportedError, match="an accumulator times 1e.06 leaves int32"):
+    with pytest.raises(UnsupportedError, match="an accumulator times 1e.06 overflows int32"):
         golden.run(model, [np.zeros((2, 1), np.int8)])
 
 

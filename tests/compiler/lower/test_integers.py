@@ -126,9 +126,9 @@ def test_equals_golden_on_the_rtl(op: str) -> None:
 
 @pytest.mark.parametrize(("data", "inputs", "message"), [
     *((binary(op, (1,)), (7, 0), f"operator 0 ({op}): a divisor is 0: the engines refuse to run") for op in DIVISIONS),
-    (binary("FLOOR_MOD", (1,)), (LEAST, -1), "operator 0 (FLOOR_MOD): -2147483648 by -1 ends the engines"),
-    (binary("DIV", (1,)), (LEAST, -1), "operator 0 (DIV): -2147483648 by -1 leaves int32, where the engines are "
-     "undefined")])
+    (binary("FLOOR_MOD", (1,)), (LEAST, -1), "operator 0 (FLOOR_MOD): -2147483648 divided by -1 crashes the engines"),
+    (binary("DIV", (1,)), (LEAST, -1), "operator 0 (DIV): -2147483648 divided by -1 overflows int32: the engines' "
+     "result is undefined")])
 def test_inputs_without_a_result(data: bytes, inputs: tuple[int, int], message: str) -> None:
     with pytest.raises(InputError) as caught:
         run(parse_model(data, "m"), [np.array([each], np.int32) for each in inputs])
@@ -138,7 +138,7 @@ def test_inputs_without_a_result(data: bytes, inputs: tuple[int, int], message: 
 def test_a_power_that_leaves_int32() -> None:
     with pytest.raises(InputError) as caught:
         run(parse_model(powers(3), "m"), [np.full(300, 1291, np.int32)])
-    assert str(caught.value) == "operator 0 (POW): a power leaves int32, where the engine is undefined"
+    assert str(caught.value) == "operator 0 (POW): a power overflows int32: the engine's result is undefined"
 
 
 def computed_exponent() -> bytes:

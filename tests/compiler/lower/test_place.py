@@ -88,8 +88,8 @@ def dilated(steps: list[int] | np.ndarray, shape: tuple[int, ...] = (2, 3)) -> b
     (sequences([1, 2, 3]), "REVERSE_SEQUENCE: lengths have shape [3], expected [2]"),
     (sequences([1, 2], seq_dim=0), "REVERSE_SEQUENCE: seq_dim is 0 and batch_dim 0, expected two axes of [2, 6]"),
     (sequences([1, 2], seq_dim=-1), "REVERSE_SEQUENCE: seq_dim is -1 and batch_dim 0, expected two axes of [2, 6]"),
-    (diagonals((2, 4)), "MATRIX_SET_DIAG: input has shape [2, 3, 4] and the diagonal [2, 4], expected matrices and one "
-     "element less in rank, of the smaller side"),
+    (diagonals((2, 4)), "MATRIX_SET_DIAG: input has shape [2, 3, 4] and the diagonal [2, 4], expected matrices, and a "
+     "diagonal of one rank less, as long as the smaller side"),
     (dense([[0, 1], [3, 0]]), "SPARSE_TO_DENSE: indices of axis 0 run from 0 to 3, expected 0 to 2"),
     (dense([[0], [1]]), "SPARSE_TO_DENSE: indices have shape [2, 1], output shape is [3, 4]: expected a number for "
      "each size"),

@@ -118,7 +118,7 @@ def test_undefined_results_are_refused():
     tensors = [replace(t, dtype="int8") if t.is_variable else t for t in model.main.tensors]
     with pytest.raises(UnsupportedError) as caught:
         partition(replace(model, subgraphs=(replace(model.main, tensors=tuple(tensors)),)), TINY)
-    assert str(caught.value).startswith("operator 0 (SVDF): under --profile litert: Have a state of int16; found int8.")
+    assert str(caught.value).startswith("operator 0 (SVDF): under --profile litert: Use an int16 state; found int8.")
 
 
 def test_a_part_that_does_not_compile_goes_to_the_host(monkeypatch):

@@ -64,8 +64,8 @@ def test_counts_outputs():
      "LiteRT on the host by `tq-hw compile --partition`"),
     (2, {"dtype": "int64"}, "Give int8 activations an int32 bias, int16 ones an int64 bias or an int32 one that "
      "quantized_bias_type names. Found int64 for tensor 2 'b'."),
-    (0, {"dtype": "int16"}, "Keep one type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 "
-     "'t3'."),
+    (0, {"dtype": "int16"}, "Use the same type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for "
+     "tensor 3 't3'."),
     (0, {"quantization": None}, "input 0, tensor 0 'in', has no quantization, int8 needs a scale and a zero point"),
     (3, {"quantization": None}, "output 0, tensor 3 't3', has no quantization, int8 needs a scale and a zero point"),
     (0, {"quantization": Quantization((0.5,) * 3, (0,) * 3, 3)}, "input 0, tensor 0 'in', has 3 scales, an "
@@ -82,7 +82,7 @@ def test_counts_outputs():
      "left by at most 30 bits. Found multiplier 1e+11 from the scales."),
     (3, {"shape": (1, 5, 5, 3)}, "output 0 has shape [1, 5, 5, 3], expected [1, 5, 5, 2]"),
     (2, {"shape": (1,)}, "bias has shape [1], expected 2 elements"),
-    (0, {"shape": (1, 0, 5, 3)}, "Leave no data tensor empty. Found shape [1, 0, 5, 3] for tensor 0 'in'."),
+    (0, {"shape": (1, 0, 5, 3)}, "Do not leave a data tensor empty. Found shape [1, 0, 5, 3] for tensor 0 'in'."),
     (0, {"shape": (5, 5, 3)}, "input has shape [5, 5, 3] of rank 3, expected rank 4"),
     (0, {"shape": (1, 5, 5, 4)}, "input has 4 channels and weights have shape [2, 3, 3, 3]: channels do not match"),
 ])
@@ -145,13 +145,13 @@ def test_computed_weights_have_one_scale():
     weights = builder.tensor((2, 3), scale=[0.1, 0.2], name="w")
     builder.inputs.append(weights)
     model = builder.model(builder.add("FULLY_CONNECTED", [source, weights, -1], scale=0.2))
-    assert message_of(model) == "Give weights that are computed one scale. Found 2 scales for tensor 1 'w'."
+    assert message_of(model) == "Give computed weights one scale. Found 2 scales for tensor 1 'w'."
 
 
 def test_computed_weights_are_not_supported():
     assert message_of(edit_tensor(conv(), 1, data=None), UnsupportedError) == (
-        "Make weights and bias constant, but for the weights of FULLY_CONNECTED. Found tensor 1 'w', which is computed "
-        "at run time; use BATCH_MATMUL for a product of activations.")
+        "Make weights and bias constant, except for the weights of FULLY_CONNECTED. Found tensor 1 'w', which is "
+        "computed at run time; use BATCH_MATMUL for a product of activations.")
 
 
 def test_shuffled_weights_are_refused():
@@ -190,7 +190,7 @@ def test_pools_do_not_rescale(op):
     builder = ModelBuilder("m")
     image = builder.input((1, 4, 4, 1), scale=0.5, name="in")
     assert message_of(builder.model(builder.add(op, [image], scale=0.25))) == (
-        "Keep one scale and zero point for inputs and outputs. Found scale 0.5, zero point 0 for tensor 0 'in' and "
+        "Use the same scale and zero point for inputs and outputs. Found scale 0.5, zero point 0 for tensor 0 'in' and "
         "scale 0.25, zero point 0 for tensor 1 't1'.")
 
 
@@ -199,13 +199,14 @@ def test_pools_do_not_rescale(op):
 ])
 def test_some_operators_share_one_quantization(op, changes):
     check_model(binary(op))
-    assert message_of(binary(op, **changes)).startswith("Keep one scale and zero point for inputs and outputs. Found")
+    assert message_of(binary(op, **changes)).startswith("Use the same scale and zero point for inputs and outputs. "
+                                                        "Found")
 
 
 def test_moved_data_keep_their_type():
     model = binary("CONCATENATION")
     assert message_of(edit_tensor(model, 1, dtype="uint8")) == (
-        "Keep one type for inputs and outputs. Found int8 for tensor 0 't0' and uint8 for tensor 1 't1'.")
+        "Use the same type for inputs and outputs. Found int8 for tensor 0 't0' and uint8 for tensor 1 't1'.")
 
 
 def test_a_concatenation_fuses_nothing():
@@ -213,29 +214,29 @@ def test_a_concatenation_fuses_nothing():
         "Fuse no activation: the kernel has none. Found RELU.")
 
 
-@pytest.mark.parametrize(("op", "why"), [("ADD", "the kernels abort at more"),
-                                         ("SUB", "LiteRT's result is undefined else")])
+@pytest.mark.parametrize(("op", "why"), [("ADD", "the kernels abort"),
+                                         ("SUB", "LiteRT's result is undefined")])
 def test_sums_have_a_multiplier_below_one(op, why):
     check_model(binary(op, first=1.0, result=2.0**-18))
     assert message_of(binary(op, first=1.0, result=2.0**-19)) == (
-        f"Keep twice the larger input scale below 2^20 output scales, 2^15 of int16: {why}. Found "
+        f"Keep twice the larger input scale below 2^20 output scales (int16: 2^15), else {why}. Found "
         "input scale 1, output scale 1.90735e-06.")
 
 
 def test_comparisons_have_scales_below_one():
     check_model(binary("LESS", first=0.99))
     assert message_of(binary("LESS", second=1.0)) == (
-        "Keep input scales below 1: at more, TFLite Micro aborts and LiteRT's result is undefined. Found scale 1.")
+        "Keep input scales below 1: otherwise TFLite Micro aborts and LiteRT's result is undefined. Found scale 1.")
 
 
 def test_softmax_has_a_multiplier_above_one():
     assert message_of(unary("SOFTMAX", result=(1 / 256, -128), beta=0.0)) == (
-        "Keep beta times the input scale above 2^-26: the kernels abort at less. Found beta 0, scale 0.05.")
+        "Keep beta times the input scale above 2^-26: the kernels abort below that. Found beta 0, scale 0.05.")
 
 
 def test_hard_swish_has_a_multiplier_below_one():
     assert message_of(unary("HARD_SWISH", source=(1.0, 0), result=(1 / 128, 0))) == (
-        "Keep the input scale below 128 output scales: the kernels refuse more. Found input scale 1, output scale "
+        "Keep the input scale below 128 output scales: the kernels refuse others. Found input scale 1, output scale "
         "0.0078125.")
 
 
@@ -264,7 +265,7 @@ def test_an_index_has_the_type_of_the_options():
     model = builder.model(builder.add("ARG_MAX", [builder.input((1, 4), scale=0.5), builder.constant([1])]))
     check_model(model)
     assert message_of(options(model, output_type="int64")) == (
-        "Give the output the type that the options name. Found int32 for tensor 2 't2', output_type int64.")
+        "Give the output the type named in the options. Found int32 for tensor 2 't2', output_type int64.")
 
 
 def test_every_rule_is_a_sentence():
@@ -283,7 +284,7 @@ def test_weights_of_an_operator_in_float32_are_named():
     builder = ModelBuilder("m")
     weights = builder.constant(np.ones((2, 3), np.int8), scale=[0.1, 0.2], name="w")
     with pytest.raises(UnsupportedError, match="operator 0 DEQUANTIZE: input 0, tensor 0 'w', is weights of 2 scales, "
-                       "which an operator left in float32 reads; quantize the whole model to int8$"):
+                       "read by an operator left in float32; quantize the whole model to int8$"):
         check_model(builder.model(builder.add("DEQUANTIZE", [weights])))
     builder.input((2, 3), scale=0.1)
     with pytest.raises(UnsupportedError, match="quantize the whole model to int8, or leave the operator to LiteRT on "

@@ -77,5 +77,5 @@ def coarse(b: ModelBuilder) -> tuple[int, ...]:
 def test_a_difference_that_matters_has_no_result(build: Callable[[ModelBuilder], tuple[int, ...]]) -> None:
     b = ModelBuilder("finite")
     data = b.build(*build(b))
-    with pytest.raises(ModelError, match="LiteRT's result is undefined else"):
+    with pytest.raises(ModelError, match="LiteRT's result is undefined"):
         parse_model(data, "finite")

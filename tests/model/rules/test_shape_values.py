@@ -120,7 +120,7 @@ def test_no_arithmetic_on_shapes(found):
     ("FILL", [[1], [2, 3]], {}, "FILL: value has shape [2], expected a scalar"),
     ("GATHER", [[5], [1]], {"axis": 0}, "GATHER: indices run from 1 to 1, expected 0 to 0"),
     ("REDUCE_PROD", [[5], [1]], {}, "REDUCE_PROD: axis is 1, expected -1 to 0"),
-    ("REDUCE_MAX", [np.zeros(0, np.int32), [0]], {}, "REDUCE_MAX: reduces [0], which has no element"),
+    ("REDUCE_MAX", [np.zeros(0, np.int32), [0]], {}, "REDUCE_MAX: reduces [0], which has no elements"),
     ("UNSORTED_SEGMENT_SUM", [[5, 6], [0, 2], 2], {}, "UNSORTED_SEGMENT_SUM: has segment 2, expected less than 2"),
     ("UNSORTED_SEGMENT_PROD", [[5, 6], [0], 2], {}, "UNSORTED_SEGMENT_PROD: data have shape [2] and their segments "
      "[1], expected one for each of the first dimensions"),

@@ -112,7 +112,7 @@ def test_splits():
     ("FULLY_CONNECTED", [(2, 3), weights(5, 4)], {},
      "input has shape [2, 3], weights [5, 4]: the channels of the weights do not divide the input"),
     ("FULLY_CONNECTED", [(2, 4, 2), weights(5, 4)], {"keep_num_dims": True},
-     "input has shape [2, 4, 2], its last dimension has to be 4 with keep_num_dims"),
+     "input has shape [2, 4, 2], its last dimension must be 4 with keep_num_dims"),
     ("MAX_POOL_2D", [(1, 4, 4, 1)], {"filter_height": 0}, "height filter is 0, expected 1 to 32767"),
     ("SOFTMAX", [()], {}, "input is a scalar, expected rank 1 or more"),
     ("ADD", [(2, 4), (3, 4)], {}, "shapes [2, 4] and [3, 4] cannot be broadcast"),
@@ -160,7 +160,7 @@ def test_splits():
     ("STRIDED_SLICE", [(4,), [0], [4], [0]], {}, "stride of axis 0 is 0"),
     ("STRIDED_SLICE", [(4,), [4], [5], [1]], {"shrink_axis_mask": 1}, "index 4 of axis 0 is out of range of 4"),
     ("STRIDED_SLICE", [(4,), [2], [1], [-1]], {"shrink_axis_mask": 1},
-     "stride of axis 0 is -1, expected 1 or more as the axis is shrunk"),
+     "stride of axis 0 is -1, expected 1 or more because the axis is shrunk"),
     ("STRIDED_SLICE", [(4,), [0, 0], [4, 0], [1, 1]], {},
      "begin has shape [2], expected at most 1 elements besides new axes and at most one ellipsis, for at least one "
      "axis"),
@@ -185,8 +185,8 @@ def test_an_uneven_split_is_refused():
 def test_a_strided_slice_with_sizes_for_ends_is_not_supported():
     with pytest.raises(UnsupportedError) as caught:
         shapes_of("STRIDED_SLICE", (4, 5), [0, 1], [2, 2], [1, 1], offset=True)
-    assert str(caught.value) == ("m, operator 0 STRIDED_SLICE: offset is set, which engines read differently; give "
-                                 "ends instead of sizes")
+    assert str(caught.value) == ("m, operator 0 STRIDED_SLICE: offset is set, which engines interpret differently; "
+                                 "give ends instead of sizes")
 
 
 @pytest.mark.parametrize("options, shape", [

@@ -53,7 +53,7 @@ def test_convolutions_of_volumes() -> None:
     ("ATAN2", [(5, 4), (5, 1)], "inputs have shapes [5, 4] and [5, 1], expected one shape"),
     ("SEGMENT_SUM", [(5, 4), [0, 1]],
      "data have shape [5, 4] and their segments [2], expected one for each row"),
-    ("SEGMENT_SUM", [(2, 4), [1, 0]], "segments must be 0 or more and never fall"),
+    ("SEGMENT_SUM", [(2, 4), [1, 0]], "segments must be 0 or more and must not decrease"),
     ("NON_MAX_SUPPRESSION_V4", [(9, 4), (9,), -1], "max_output_size is [-1], expected one number of 0 or more"),
 ])
 def test_refuses_what_does_not_fit(op: str, inputs: list[tuple[int, ...] | list[int] | int], message: str) -> None:

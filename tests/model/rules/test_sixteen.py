@@ -53,14 +53,14 @@ BIAS = ("Give int8 activations an int32 bias, int16 ones an int64 bias or an int
     (conv(np.int64, quantized_bias_type="int32"), BIAS + "int64 for tensor 2 'b', quantized_bias_type int32."),
     (conv(np.int64, quantized_bias_type="int16"), BIAS + "quantized_bias_type int16."),
     (edited(conv(), 0, quantization=Quantization((0.5,), (3,))),
-     "Give activations of int16 zero point 0. Found zero point 3 for tensor 0 'in'."),
+     "Give int16 activations zero point 0. Found zero point 3 for tensor 0 'in'."),
     (edited(conv(), 3, dtype="int8"),
-     "Keep one type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 't3'."),
-    (conv(scale=0.0001), "Keep the rescaling multiplier of sums of 64 bits below 2^7: the kernels shift left by at "
+     "Use the same type for inputs and outputs. Found int16 for tensor 0 'in' and int8 for tensor 3 't3'."),
+    (conv(scale=0.0001), "Keep the rescaling multiplier of 64-bit sums below 2^7: the kernels shift left by at "
      "most 7 bits. Found multiplier 1000 from the scales."),
     (unary("LOGISTIC", scale=0.25), "Give the output the scale and zero point that the specification fixes. Found "
      "scale 0.25, zero point 0 for tensor 1 't1', expected scale 1/32768, zero point 0."),
-    (unary("SOFTMAX", dtype="int8"), "Give a SOFTMAX of int16 an output of int16. Found int8 for tensor 1 't1'."),
+    (unary("SOFTMAX", dtype="int8"), "Give an int16 SOFTMAX an int16 output. Found int8 for tensor 1 't1'."),
     (unary("HARD_SWISH"), "input 0, tensor 0 'in', has type int16, expected int8; quantize the whole model to int8"),
 ])
 def test_refuses(model: Model, message: str) -> None:
@@ -69,5 +69,5 @@ def test_refuses(model: Model, message: str) -> None:
 
 def test_sums_that_are_shifted_only() -> None:
     assert message_of(add(0.25), UnsupportedError) == (
-        "Clear pot_scale_int16 where all scales are powers of two: the sum that is shifted only is not supported. "
+        "Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported. "
         "Found scales 0.25, 0.25, 0.25.")

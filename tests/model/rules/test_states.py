@@ -28,13 +28,14 @@ def test_accepts_an_svdf(dtype):
 
 
 def test_an_svdf_keeps_the_rules():
-    assert message_of(svdf(is_variable=False)) == "Make state inputs variables. Found tensor 4 'state', which is none."
+    assert message_of(svdf(is_variable=False)) == (
+        "Make state inputs variables. Found tensor 4 'state', which is not one.")
     assert message_of(options(svdf(), rank=3)) == (
         "rank 3, input [1, 3], feature weights [4, 3], time weights [4, 2] do not match")
     assert message_of(options(svdf(), fused_activation_function="NONE")) == (
         "Fuse RELU: an int8 SVDF has no other activation. Found NONE.")
     assert message_of(edit_tensor(svdf(), 1, quantization=Quantization((0.1,) * 4, (0,) * 4))) == (
-        "Give weights one scale: the kernel has none for each channel. Found 4 scales for tensor 1 'feature'.")
+        "Give weights one scale: the kernel has no per-channel scales. Found 4 scales for tensor 1 'feature'.")
     check_model(edit_tensor(svdf(), 3, quantization=Quantization((0.05,), (0,))))
     assert message_of(edit_tensor(svdf(), 4, shape=(1, 6))) == "state has shape [1, 6], expected 1 x 8"
 
@@ -67,7 +68,7 @@ def test_accepts_an_lstm():
      "less. Found scale 0.00100000005 for tensor 14 'cell'."),
     (lstm(cell_scale=2.0**-8), ModelError, "Give the cell state zero point 0 and a scale that is a power of two, 2^-9 "
      "or less. Found scale 0.00390625 for tensor 14 'cell'."),
-    (lstm(hidden=0.02), ModelError, "Keep one scale and zero point for the output, the output state and the fifth "
+    (lstm(hidden=0.02), ModelError, "Use the same scale and zero point for the output, the output state and the fifth "
      "intermediate tensor. Found different values for tensor 13 'state' and tensor 19 'hidden'."),
     (lstm(skip=(1, 5, 12)), UnsupportedError, "Use an LSTM without peepholes, projection, layer normalization and "
      "coupled gates. Found no weights of the input gate (coupled gates)."),
@@ -78,9 +79,9 @@ def test_accepts_an_lstm():
     (options(lstm(), fused_activation_function="RELU"), ModelError, "Fuse TANH: an int8 LSTM has no other activation. "
      "Found RELU."),
     (edit_tensor(lstm(), 13, is_variable=False), ModelError, "Make state inputs variables. Found tensor 13 'state', "
-     "which is none."),
-    (edit_operator(lstm(), intermediates=()), ModelError, "Keep one scale and zero point for the output, the output "
-     "state and the fifth intermediate tensor. Found 0 intermediate tensors, expected 5."),
+     "which is not one."),
+    (edit_operator(lstm(), intermediates=()), ModelError, "Use the same scale and zero point for the output, the "
+     "output state and the fifth intermediate tensor. Found 0 intermediate tensors, expected 5."),
     (edit_tensor(lstm(), 7, shape=(2, 3)), ModelError, "input 7 has shape [2, 3], expected [2, 2]"),
     (edit_tensor(lstm(), 14, shape=(1, 3)), ModelError, "cell state has shape [1, 3], expected [1, 2]"),
 ])
@@ -106,7 +107,7 @@ def test_variables_agree_across_subgraphs():
     for model, message in (
             (variable_model((1, 5)), "variable '/v' is int8 [1, 4] here and int8 [1, 5] elsewhere"),
             (variable_model(name="w"), "variable '/v' is read, but never assigned"),
-            (variable_model(source="input"), "input 0 has to come from a VAR_HANDLE of the same subgraph")):
+            (variable_model(source="input"), "input 0 must come from a VAR_HANDLE of the same subgraph")):
         with pytest.raises(ModelError) as caught:
             check_model(model, "m.tflite")
         assert str(caught.value) == f"m.tflite: subgraph 0, operator 1 READ_VARIABLE: {message}"

@@ -86,7 +86,7 @@ def test_names_a_short_file():
     (b"\x08\x07abcdef", "protobuf (ONNX or a frozen graph); convert it with onnx2tf or tf.lite.TFLiteConverter, "
      "quantized to int8"),
     (b"GGUF\3\0\0\0", "a language model in GGUF, which this accelerator does not run"),
-    (b"\x20\0\0\0\0\0\0\0{}", "weights alone (.safetensors); convert the model that they belong to"),
+    (b"\x20\0\0\0\0\0\0\0{}", "weights without a model (.safetensors); convert the model that they belong to"),
     (b"rows = 8\n", "text"), (b"<html>..", "HTML or XML"),
     (b"\x89PNG\r\n\x1a\n", "a picture; it is for --inputs"), (b"\xff\xd8\xff\xe0abcd", "a picture; it is for --inputs"),
     (b"\x93NUMPY\1\0", "a NumPy array; save it with np.savez, for --inputs"),
@@ -153,7 +153,7 @@ def test_every_truncation_is_an_error_or_reads_the_same():
 
 def test_bounds_the_work_of_shared_parts():
     table = root_of(file_of((0, "bytes", bytes(100))))
-    with pytest.raises(ModelError, match=r"^a.bin: root, x: the same parts are referred to too often; the file is "
+    with pytest.raises(ModelError, match=r"^a.bin: root, x: the same parts are referenced too often; the file is "
                                          r"corrupt$"):
         for _ in range(1000):
             table.integers(0, "x", "int8")

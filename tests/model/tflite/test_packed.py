@@ -182,7 +182,7 @@ def test_densify_of_constants_folds(options, oracles):
     ({"order": (0, 1, 2, 3), "compressed": (0,), "damage": {0: (6, [0, 1], [1])}},
      ": 30 elements of int8 are listed, the buffer has 180 bytes"),
     ({"order": (0, 1, 2, 3, 4), "blocks": ((0, 2),), "damage": {4: (4, None, None)}},
-     ", dim_metadata 4: is no dense block that divides dimension 0 of size 6"),
+     ", dim_metadata 4: is not a dense block that divides dimension 0 of size 6"),
 ])
 def test_rejects_bad_sparsity(options, message):
     with pytest.raises(ModelError) as caught:

@@ -171,7 +171,7 @@ def test_says_what_a_directory_is(tmp_path):
     ("net", "; did you mean net.tflite?"), ("Net.TFLite", "; did you mean net.tflite?"),
     ("nett.tflite", "; did you mean net.tflite?"), ("other.tflite", ""),
     ("no/net.tflite", "; the directory no does not exist"),
-    ("https://example.org/net.tflite", "; it is an address: download the file first")])
+    ("https://example.org/net.tflite", "; it is a URL: download the file first")])
 def test_says_which_file_may_be_meant(tmp_path, monkeypatch, name, hint):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "net.tflite").write_bytes(b"")
@@ -234,7 +234,7 @@ def test_rejects_newer_operators():
     ({"quantization": Quantization((1.0,), (128,))},
      ", quantization: zero point is 128, expected -128 to 127 for int8"),
     ({"quantization": Quantization((1.0, 1.0), (0,))},
-     ", quantization: 2 scales and 1 zero points, expected as many of one as of the other; an activation has one "
+     ", quantization: 2 scales and 1 zero points, expected as many of both; an activation has one "
      "scale, per-axis scales are for constant weights"),
     ({"quantization": Quantization((1.0, 1.0), (0, 0), 4)},
      ", quantization: quantized_dimension is 4, expected 0 to 3 for shape [1, 4, 4, 2]"),
@@ -291,8 +291,8 @@ def test_rejects_bad_connections(changes, message):
     ({"outputs": (-1,)}, ", outputs: refers to tensor -1; the subgraph has 4 tensors"),
     ({"inputs": (0, 0)}, ": lists a tensor twice among its inputs"),
     ({"inputs": (0, 2)}, ", tensor 2 't2': is an input of the subgraph, but has constant contents"),
-    ({"inputs": ()}, ", operator 0 MAX_POOL_2D: reads tensor 0 'in', which nothing provides: it is no constant, "
-     "input or variable, and no operator produces it"),
+    ({"inputs": ()}, ", operator 0 MAX_POOL_2D: reads tensor 0 'in', which nothing provides: it is not a "
+     "constant, input or variable, and no operator produces it"),
     ({"operators": ()}, ": output tensor 3 't3' is never produced"),
 ])
 def test_rejects_bad_subgraphs(changes, message):
@@ -368,7 +368,7 @@ def test_a_small_file_cannot_unfold_into_much_work():
     assert len(data) < 1024
     tracemalloc.start()
     begin = time.process_time()
-    assert message_of(data).endswith("the same parts are referred to too often; the file is corrupt")
+    assert message_of(data).endswith("the same parts are referenced too often; the file is corrupt")
     assert time.process_time() - begin < 2
     assert tracemalloc.get_traced_memory()[1] < 20_000_000
     tracemalloc.stop()
