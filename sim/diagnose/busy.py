@@ -16,20 +16,20 @@ Timeline = Mapping[Unit, npt.NDArray[Any]]
 #: Reasons for an inference's cycles: a description and a remedy. Each cycle counts for the first reason that applies.
 REASONS = {
     "multiplying": ("the multipliers at full rate", "more multipliers: rows, cols"),
-    "shape": ("the array at work with a part of its multipliers idle", "layers with more channels, or an array of "
+    "shape": ("the array at work with some of its multipliers idle", "layers with more channels, or an array of "
               "another shape: depthwise convolutions and few channels do not fill this one"),
-    "array": ("the array at work with a part of its multipliers idle, or waiting for weights or a free buffer of sums "
+    "array": ("the array at work with some of its multipliers idle, or waiting for weights or a free buffer of sums "
               "(the RTL counts which)", "layers with more channels and pixels, or an array of another shape: depthwise "
               "convolutions and few channels do not fill this one"),
-    "weights": ("the array waiting for its weights from the scratchpad", "more pixels for each weight (--batch): what "
-                "is multiplied once takes as long to fetch as to use"),
+    "weights": ("the array waiting for its weights from the scratchpad", "more pixels for each weight (--batch): a "
+                "weight used once takes as long to fetch as to use"),
     "sums": ("the array waiting for a free buffer of sums: the vector unit is behind", "more requantize_lanes"),
     "vector": ("the vector unit, while the array waits", "more requantize_lanes"),
     "first load": ("the first load, before anything is computed", "weights that stay in the scratchpad (--resident), "
                    "or a faster memory"),
-    "load": ("loads from memory, while all else waits", "a faster memory, a wider bus, or a larger scratchpad"),
-    "store": ("stores to memory, while all else waits", "a faster memory, a wider bus, or a larger scratchpad"),
-    "latency": ("latency between operations that depend on each other, and of memory", "larger layers, or several "
+    "load": ("loads from memory, while everything else waits", "a faster memory, a wider bus, or a larger scratchpad"),
+    "store": ("stores to memory, while everything else waits", "a faster memory, a wider bus, or a larger scratchpad"),
+    "latency": ("latency of memory, and between operations that depend on each other", "larger layers, or several "
                 "inputs at once (--batch)"),
 }
 

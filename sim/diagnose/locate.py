@@ -36,11 +36,11 @@ def locate(model: Model, inputs: InputSet, compile_other: Compile, run_program: 
         program = compile_other(with_outputs(model, [index for _, index in wanted]))
         found = run_program(program, inputs)[first:]
     except TqError as error:
-        return f"the operator is not known, because the intermediate tensors cannot be had: {error}"
+        return f"the operator is not known, because the intermediate tensors are not available: {error}"
     different = divergences(found, [tensors[index] for _, index in wanted])
     if not different:
         return ("no operator differs when every intermediate tensor is stored, so the difference lies in how the "
-                "commands keep or order tensors; see docs/guide/debug-a-mismatch.md")
+                "commands store or order tensors; see docs/guide/debug-a-mismatch.md")
     output = different[0].output
     op, index = wanted[output]
     text = f"first at operator {op.index} ({op.op}), tensor {model.main.tensors[index].name!r}"
@@ -75,7 +75,7 @@ def _stage(program: Program, run: int, stages: Mapping[str, int], low_byte: Call
         try:
             value = low_byte(changed)
         except TqError as error:
-            return f"; the {stage.replace('_', ' ')} cannot be had: {error}"
+            return f"; the {stage.replace('_', ' ')} is not available: {error}"
         if value != stages[stage] & 0xFF:
             return (f"; the first stage that differs is {stage.replace('_', ' ')}: its low byte is {value:#04x}, "
                     f"expected {stages[stage] & 0xFF:#04x}")

@@ -20,8 +20,8 @@ def find_tensor(model: Model, wanted: str) -> int:
         return int(wanted)
     there = list(names.items())[:4]
     near = get_close_matches(wanted, names, 1)
-    raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; there "
-                      f"are, by index, {', '.join(f'{index} ({_short(name)})' for name, index in there)}"
+    raise OptionError(f"--dump {wanted}: no operator of {model.name} computes a tensor of that name or index; "
+                      f"available are, by index, {', '.join(f'{index} ({_short(name)})' for name, index in there)}"
                       f"{', ...' if len(names) > len(there) else ''}"
                       + (f"; did you mean {names[near[0]]} ({_short(near[0])})?" if near else ""))
 

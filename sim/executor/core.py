@@ -202,10 +202,10 @@ class Executor:
         stuck = [self._why(queue) for queue in self._queues.values() if queue.waiting or queue.active]
         if self._to_deal:
             held = self._to_deal[0]
-            stuck.append(f"the queue of the {held.unit.name.lower()} unit ({QUEUE_WORDS} words) is full and holds up "
-                         f"the commands from word {held.word_index} on")
+            stuck.append(f"the queue of the {held.unit.name.lower()} unit ({QUEUE_WORDS} words) is full and blocks the "
+                         f"commands from word {held.word_index} on")
         if stuck:
-            raise SimulationError(f"{self.program.name}: the commands wait for each other for ever: "
+            raise SimulationError(f"{self.program.name}: the commands wait for each other forever: "
                                   + "; ".join(stuck), Status.DEADLOCK, *self._first_to_wait())
         if self.machine.full or self.machine.open:
             count = len(self.machine.full) + len(self.machine.open)

@@ -42,14 +42,14 @@ class ExecutionResult:
     def writer_of_word(self, word: int) -> tuple[Unit, int] | None:
         """Return the (unit, RUN) that last wrote a scratchpad word, None if none did. Needs `keep`."""
         if self._writers is None:
-            raise OptionError("who wrote a word is known only of a run with keep=True")
+            raise OptionError("who wrote a word is known only for a run with keep=True")
         value = int(self._writers[word])
         return None if value < 0 else (Unit(value >> 24), value & 0xFFFFFF)
 
     def writer_of(self, region: int, byte: int) -> tuple[Unit, int] | None:
         """Return the (unit, RUN) that last wrote a byte of a region, None for the host. Needs `keep`."""
         if self._writers is None:
-            raise OptionError("who wrote a byte is known only of a run with keep=True")
+            raise OptionError("who wrote a byte is known only for a run with keep=True")
         for operation in reversed(self._stores):
             if operation.fields["region"] == region and store_covers(operation.fields, byte):
                 return Unit.STORE, operation.run

@@ -36,7 +36,7 @@ def add_n(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Sum of tensors of the same shape, in order."""
     terms = [value(inputs, position) for position in range(len(op.inputs))]
     kind = terms[0].dtype
-    require(len(terms) > 1, "the kernel takes two inputs and more")
+    require(len(terms) > 1, "the kernel takes two or more inputs")
     require(kind in (np.int32, np.float32), f"inputs must be int32 or float32, not {kind.name}")
     require(all(term.dtype == kind and term.shape == terms[0].shape for term in terms),
             "inputs must share type and shape")

@@ -38,7 +38,7 @@ def divided(op: Operator, subgraph: Subgraph, inputs: Inputs) -> Array:
     down = _quotients(x, y)
     result = down + ((down < 0) & (down * y != x))
     if result.size and int(result.max()) > INT32_MAX:
-        raise InputError(f"{INT32_MIN} by -1 leaves int32, where the engines are undefined")
+        raise InputError(f"{INT32_MIN} divided by -1 overflows int32: the engines' result is undefined")
     return narrow(result, *int32_range(op, subgraph), "int32")
 
 
@@ -55,7 +55,7 @@ def floor_mod(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     x, y = _operands(op, subgraph, inputs, "int8", "int16", "int32")
     down = _quotients(x, y)
     if down.size and int(down.max()) > INT32_MAX:
-        raise InputError(f"{INT32_MIN} by -1 ends the engines")
+        raise InputError(f"{INT32_MIN} divided by -1 crashes the engines")
     return [(x - down * y).astype(value(inputs, 0).dtype)]
 
 
@@ -74,7 +74,7 @@ def power(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     for factors in range(int(y.max(initial=0))):
         result = np.where(factors < y, np.clip(result * x, INT32_MIN - 1, INT32_MAX + 1), result)
     if not np.all((result >= INT32_MIN) & (result <= INT32_MAX)):
-        raise InputError("a power leaves int32, where the engine is undefined")
+        raise InputError("a power overflows int32: the engine's result is undefined")
     return [result.astype(np.int32)]
 
 

@@ -28,8 +28,8 @@ def populate(codes: IntArray, scale: float, zero_point: int, output_scale: float
         rounded = round_half_away(transform(real) * inverse)
     bad = ~(np.abs(rounded) < 1 << 31)
     found = f"{real[bad][0]:g}" if bad.any() else ""
-    require(not bad.any(), f"results must be numbers below 2^31 times the output scale {output_scale}, that of {found} "
-                           "is not, and what the kernels make of it is undefined; use a larger output scale")
+    require(not bad.any(), f"results must be finite and below 2^31 times the output scale {output_scale}, that of "
+                           f"{found} is not, and the kernels' result is undefined; use a larger output scale")
     return rounded.astype(np.int64) + output_zero_point
 
 

@@ -94,14 +94,14 @@ def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
     if params.real is not None:
         rounded = round_half_away(acc.astype(np.float64) * params.real)
         if np.any(np.abs(rounded) >= DOUBLE_LIMIT):
-            raise UnsupportedError(f"an accumulator times {params.real.max():g} leaves int32: LiteRT's reference "
+            raise UnsupportedError(f"an accumulator times {params.real.max():g} overflows int32: LiteRT's reference "
                                    "kernel is undefined there; use a larger output scale, or --profile canon")
         scaled = rounded.astype(np.int64)
         result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max, params.dtype)
         return Stages(acc, scaled, scaled, result)
     if params.wide:
         if np.any(np.abs(acc) >= 1 << 47):
-            raise UnsupportedError("an accumulator leaves 48 bits, where the kernel is undefined; use a smaller "
+            raise UnsupportedError("an accumulator exceeds 48 bits: the kernel is undefined there; use a smaller "
                                    "bias or fewer inputs")
         scaled = multiply_wide(acc, params.multiplier, params.shift)
         return Stages(acc, scaled, scaled, narrow(scaled, params.act_min, params.act_max, params.dtype))

@@ -30,8 +30,8 @@ def rsqrt(op: Operator, subgraph: Subgraph, codes: IntArray) -> IntArray:
     source, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
     is_wide = source.dtype == "int16"
     require(is_wide or source.zero_point == -128 or least_number(subgraph, source.index) >= 0,
-            "the input must have zero point -128, or come of squares, as the kernel refuses what is below 0; found "
-            f"{source.zero_point}")
+            "the input must have zero point -128, or come from squares, because the kernel refuses negative values; "
+            f"found {source.zero_point}")
     if is_wide and subgraph.profile != "tflm":
         return float_results(op, subgraph, codes, lambda x: _between_samples(x, output.scale))
     if subgraph.profile == "tflm":

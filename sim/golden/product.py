@@ -61,8 +61,8 @@ def div_params(op: Operator, subgraph: Subgraph) -> DivParams:
     kind = np.float64 if subgraph.profile == "tflm" else np.float32
     with np.errstate(all="ignore"):
         real = float(kind(first.scale) / (kind(second.scale) * kind(output.scale)))
-    require(2.0**-15 <= real < 2.0**23, f"the first scale by the other two must be 2^-15 or more and below 2^23, where "
-                                        f"the kernels shift by a negative count; found {real:g}")
+    require(2.0**-15 <= real < 2.0**23, f"the first scale divided by the other two must be 2^-15 or more and below "
+                                        f"2^23, where the kernels shift by a negative count; found {real:g}")
     multiplier, shift = quantize_multiplier(real)
     low, high = activation_range(str_option(op, "fused_activation_function"), output.scale, output.zero_point,
                                  output.dtype)
@@ -129,7 +129,7 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
     count = math.prod(tensor.shape[axis] for axis in reduced)
     require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
     multiplier, exponent = quantize_multiplier(tensor.scale / math.pow(output.scale, 1.0 / count))
-    require(exponent < 8, f"the factor of each step is 2^{exponent}, from 2^7 on the kernels are undefined; use a "
+    require(exponent < 8, f"the factor of each step is 2^{exponent}, and the kernels are undefined from 2^7 on; use a "
                           "larger output scale")
     short = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
     factor = max(127 - tensor.zero_point, 128 + tensor.zero_point)
@@ -139,7 +139,7 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
         product = max(product, largest * times)
         largest = (largest * times * short >> 15 - exponent) + 1
         require(product < 1 << 47 and largest <= INT32_MAX - 128,
-                "a product may leave 47 bits, or 32 when it is rescaled, where the kernels are undefined; reduce fewer "
+                "a product may exceed 47 bits, or 32 after rescaling: the kernels are undefined there; reduce fewer "
                 "elements")
     return ProductParams(reduced, count, tensor.zero_point, short, 15 - exponent, output.zero_point, product)
 

@@ -81,7 +81,7 @@ def _rule(profile: str, why: str, *ops: str) -> Callable[[Rule], Rule]:
        "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE", "BITWISE_XOR",
        "RIGHT_SHIFT", "ATAN2", "SEGMENT_SUM", "UNSORTED_SEGMENT_SUM", "UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN")
 def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
-    """Use an operator that the engine has."""
+    """Use an operator that the engine supports."""
     tensor = input_tensor(op, subgraph, 0)
     is_float = tensor is not None and tensor.dtype == "float32"
     return None if is_float and op.op in ("EXP", "LOG", "NEG", "SQRT", "FLOOR_DIV", "FLOOR_MOD") else op.op
@@ -93,21 +93,21 @@ def constraint_tflm_kernel(op: Operator, subgraph: Subgraph) -> str | None:
        "MIRROR_PAD", "EMBEDDING_LOOKUP", "DIV")
 @_rule("litert", _REFUSED, "SQUARED_DIFFERENCE", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE")
 def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
-    """Give it no int16: the engine's kernel does not take it."""
+    """Do not use int16: the engine's kernel does not support it."""
     tensor = input_tensor(op, subgraph, 1 if op.op == "EMBEDDING_LOOKUP" else 0)
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
 
 
 @_rule("tflm", _REFUSED, "ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
-    """Give it no int32: the engine's kernel does not take it."""
+    """Do not use int32: the engine's kernel does not support it."""
     tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int32" else f"int32 for tensor {tensor.index}, {tensor.name!r}"
 
 
 @_rule("tflm", _REFUSED, "ADD", "SUB", "MUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")
 def constraint_double_word_kernel(op: Operator, subgraph: Subgraph) -> str | None:
-    """Give it no int64: the engine's kernel does not take it."""
+    """Do not use int64: the engine's kernel does not support it."""
     tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int64" else f"int64 for tensor {tensor.index}, {tensor.name!r}"
 
@@ -121,7 +121,7 @@ def constraint_tflm_fill(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("litert", _UNDEFINED, "SUM")
 def constraint_litert_sum(op: Operator, subgraph: Subgraph) -> str | None:
-    """Sum no int16: the kernel reads bytes."""
+    """Do not sum int16: the kernel reads bytes."""
     tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
 
@@ -134,7 +134,7 @@ def constraint_litert_kernel(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _UNDEFINED, "SPACE_TO_BATCH_ND")
 def constraint_tflm_padding(op: Operator, subgraph: Subgraph) -> str | None:
-    """Pad nothing: the kernel pads with a value that is never set."""
+    """Do not pad: the kernel pads with a value that is never set."""
     paddings = input_tensor(op, subgraph, 2)
     if paddings is None or paddings.data is None:
         return "paddings computed at run time"
@@ -143,7 +143,7 @@ def constraint_tflm_padding(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _OTHER, "STRIDED_SLICE")
 def constraint_tflm_ellipsis(op: Operator, subgraph: Subgraph) -> str | None:
-    """Give an ellipsis the stride 1: the kernel takes its axis as any other."""
+    """Give an ellipsis stride 1: the kernel treats its axis like any other."""
     strides, mask = input_tensor(op, subgraph, 3), int_option(op, "ellipsis_mask")
     if strides is None or strides.data is None:
         return None
@@ -162,7 +162,7 @@ def constraint_tflm_gate_scale(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _UNDEFINED, "RELU6")
 def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
-    """Keep 6 by the input scale below 2^31."""
+    """Keep 6 divided by the input scale below 2^31."""
     tensor = input_tensor(op, subgraph, 0)
     if tensor is None or tensor.dtype == "float32":
         return None
@@ -171,7 +171,7 @@ def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _UNDEFINED, "TRANSPOSE_CONV")
 def constraint_tflm_wide_bias(op: Operator, subgraph: Subgraph) -> str | None:
-    """Give an input of int16 an int64 bias: the kernel reads any as one."""
+    """Give an int16 input an int64 bias: the kernel reads any bias as int64."""
     source, bias = input_tensor(op, subgraph, 2), input_tensor(op, subgraph, 3)
     if source is None or source.dtype != "int16" or bias is None or bias.dtype == "int64":
         return None
@@ -180,7 +180,7 @@ def constraint_tflm_wide_bias(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _REFUSED, "SVDF")
 def constraint_tflm_bias(op: Operator, subgraph: Subgraph) -> str | None:
-    """Have a bias whose scale is within 1e-5 of state scale times time weight scale."""
+    """Use a bias whose scale is within 1e-5 of state scale times time weight scale."""
     time, bias, state = (input_tensor(op, subgraph, position) for position in (2, 3, 4))
     if bias is None:
         return "no bias"
@@ -193,14 +193,14 @@ def constraint_tflm_bias(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("litert", _UNDEFINED, "SVDF")
 def constraint_litert_state(op: Operator, subgraph: Subgraph) -> str | None:
-    """Have a state of int16."""
+    """Use an int16 state."""
     state = input_tensor(op, subgraph, 4)
     return None if state is None or state.dtype == "int16" else state.dtype
 
 
 @_rule("litert", _REFUSED, "CONV_2D")
 def constraint_litert_bias(op: Operator, subgraph: Subgraph) -> str | None:
-    """Have a bias."""
+    """Use a bias."""
     return "none" if input_tensor(op, subgraph, 2) is None else None
 
 
@@ -216,7 +216,7 @@ def constraint_litert_scales(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("litert", _REFUSED, "QUANTIZE")
 def constraint_litert_types(op: Operator, subgraph: Subgraph) -> str | None:
-    """Make no int32 of int8 or uint8."""
+    """Do not convert int8 or uint8 to int32."""
     source, target = input_tensor(op, subgraph, 0), output_tensor(op, subgraph)
     if source is None or target.dtype != "int32" or source.dtype not in ("int8", "uint8"):
         return None

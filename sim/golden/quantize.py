@@ -130,8 +130,8 @@ def bucketize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     require(output.dtype == "int32", f"output must be int32, not {output.dtype}")
     found = op.options.get("boundaries", ())
     boundaries = np.array(found if isinstance(found, tuple) else (), np.float32)
-    require(bool((boundaries[1:] >= boundaries[:-1]).all()), "boundaries must rise")
+    require(bool((boundaries[1:] >= boundaries[:-1]).all()), "boundaries must not decrease")
     x = value(inputs, 0)
     if np.isnan(x).any():
-        raise InputError("a float input must be a number")
+        raise InputError("a float input must not be NaN")
     return [np.searchsorted(boundaries, x, side="right").astype(np.int32)]

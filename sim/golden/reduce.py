@@ -160,7 +160,7 @@ def arg_extreme(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]
     require(output.dtype in ("int32", "int64"),
             f"output must be int32 or int64, not {output.dtype}")
     x = value(inputs, 0)
-    require(not np.isnan(x).any(), "what is no number has no place among numbers")
+    require(not np.isnan(x).any(), "a float input must not be NaN")
     axis = normalize_axis(int(value(inputs, 1).reshape(-1)[0]), x.ndim)
     choose = np.argmax if op.op == "ARG_MAX" else np.argmin
     return [np.asarray(choose(x, axis=axis)).astype(output.dtype)]

@@ -41,7 +41,7 @@ def bilinear_taps(in_size: int, out_size: int, align_corners: bool,
                   half_pixel_centers: bool) -> Taps:
     """Taps of one axis of RESIZE_BILINEAR."""
     require(not (align_corners and half_pixel_centers),
-            "align_corners and half_pixel_centers exclude each other")
+            "align_corners and half_pixel_centers are mutually exclusive")
     scale = ((in_size << 10) + out_size // 2) // out_size
     if align_corners and out_size > 1:
         scale = (((in_size - 1) << 10) + (out_size - 1) // 2) // (out_size - 1)
@@ -71,7 +71,7 @@ class FloatTaps(NamedTuple):
 def float_taps(in_size: int, out_size: int, align_corners: bool, half_pixel_centers: bool) -> FloatTaps:
     """Taps of one axis of RESIZE_BILINEAR of float32; every step is in float32."""
     require(not (align_corners and half_pixel_centers),
-            "align_corners and half_pixel_centers exclude each other")
+            "align_corners and half_pixel_centers are mutually exclusive")
     scale = np.float32(in_size) / np.float32(out_size)
     if align_corners and out_size > 1:
         scale = np.float32(in_size - 1) / np.float32(out_size - 1)

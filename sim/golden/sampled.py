@@ -33,8 +33,8 @@ def sampled(low: float, high: float, scale: float, function: Function, kind: typ
     at = kind(low) + np.arange(_STEPS + 1).astype(kind) * step
     with np.errstate(over="ignore", invalid="ignore"):
         value, middle = function(at) * inverse, round_half_away(function(at[:-1] + step / kind(2)) * inverse)
-    require(bool(np.isfinite(value).all()), "results must be finite in float32 for all codes, else the kernels are "
-                                            "undefined; use a smaller input scale")
+    require(bool(np.isfinite(value).all()), "results must be finite in float32 for all codes, otherwise the kernels "
+                                            "are undefined; use a smaller input scale")
     samples = round_half_away(value[:-1])
     between = round_half_away((value[1:] + samples.astype(kind)) / kind(2))
     samples -= round_half_away((between - middle) / 2)

@@ -50,7 +50,7 @@ def strided_slice_ranges(op: Operator, shape: Sequence[int], begin: Sequence[int
     cuts = strided_cuts(shape, len(begin), op.options)
     if cuts is None or not len(begin) == len(end) == len(strides):
         raise ModelError(f"begin, end and strides must have equal lengths of at most {len(shape)} besides new axes")
-    require(not bool_option(op, "offset"), "offset must be false, engines read it differently")
+    require(not bool_option(op, "offset"), "offset must be false, engines interpret it differently")
     masks = [int_option(op, name) for name in ("begin_mask", "end_mask", "shrink_axis_mask")]
     ranges = []
     for cut in cuts:

@@ -128,7 +128,7 @@ def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) 
     headroom = count_leading_zeros(total)
     exponent = (ACCUMULATION_INTEGER_BITS - headroom) + 31 - output_bits
     if np.any((total <= 0) | (exponent > 31)):
-        raise UnsupportedError("a row's exponentials sum to more than the reference kernels hold: they abort "
+        raise UnsupportedError("a row's exponentials sum to more than the reference kernels can hold: they abort "
                                "on 512 or more classes equal to the maximum")
     scale = one_over_one_plus_x((total << headroom) - (1 << 31))
     product = high_mul(scale, exponentials[-diff])

@@ -100,7 +100,7 @@ def split(model: Model) -> list[AcceleratedPart | HostPart]:
                if isinstance(part, HostPart) and any(op.op in _STATEFUL for op in part.operators)]
     if len(sharing) > 1:
         raise UnsupportedError(f"{model.name}: operators {sharing[0]} and {sharing[1]} use resource variables, and an "
-                               "accelerated part lies between: the host would keep a state of its own for each")
+                               "accelerated part lies between: the host would keep a separate state for each")
     return parts
 
 
@@ -108,7 +108,7 @@ def _host(model: Model, operators: list[Operator]) -> HostPart:
     for op in operators:
         if op.op in LOST_OPTIONS:
             raise UnsupportedError(f"{model.name}: operator {op.index} ({op.op}): stays with the host, but its options "
-                                   "are not read, so that it cannot be written for LiteRT")
+                                   "are not read, so it cannot be written for LiteRT")
     own = {id(op) for op in operators}
     wanted = {index for op in model.main.operators if id(op) not in own for index in op.inputs} | set(
         model.main.outputs)

@@ -21,8 +21,8 @@ def check_array(array: str, config: Config) -> None:
     if array not in ("rtl", "model"):
         raise OptionError(f"the array can be rtl or model, not {array!r}")
     if array == "model" and config.design == "serial":
-        raise OptionError(f"configuration {config.name!r}: there is a model of the array of the parallel design, the "
-                          "serial one has none; leave --array out")
+        raise OptionError(f"configuration {config.name!r}: only the parallel design has a model of the array; "
+                          "leave --array out")
     if array == "model" and config.dsp_packing:
         raise OptionError(f"configuration {config.name!r}: there is no model of an array with dsp_packing; leave "
                           "--array out")

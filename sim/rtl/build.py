@@ -171,7 +171,8 @@ def build_verilog(verilog: Callable[[], str], bus_bytes: int, name: str, *, trac
     check_tools(folder.parent)
     say = progress or _no_progress
     with cache_errors(folder.parent), locked(folder.with_name(f"{folder.name}.lock"),
-                                             lambda: say("waiting for another process that builds the same", 0.0)):
+                                             lambda: say("waiting for another process that builds the same "
+                                                         "simulator", 0.0)):
         if not intact(finished):
             options = f"-DTQ_BUS_BYTES={bus_bytes} -DTQ_LINK={int(link)} -DTQ_SOC={int(soc)} {chosen.macros}"
             _build(verilog, folder, trace, watch, options, chosen, say)

@@ -33,7 +33,7 @@ def cache_dir(kind: str) -> Path:
     try:
         return platformdirs.user_cache_path("tq-hw", appauthor=False) / kind
     except RuntimeError as error:
-        raise OptionError(f"there is no place for a cache: {error}; {_HELP}") from None
+        raise OptionError(f"there is no folder for a cache: {error}; {_HELP}") from None
 
 
 def open_cache(kind: str) -> Path:
@@ -54,7 +54,7 @@ def _take(folder: Path) -> None:
     found = folder.stat()
     if found.st_uid != os.geteuid():
         raise OptionError(f"the cache folder {folder} belongs to user {found.st_uid}, not to this one "
-                          f"({os.geteuid()}), who would run what lies there; {_HELP}")
+                          f"({os.geteuid()}), who would run what is there; {_HELP}")
     if found.st_mode & 0o077:
         try:
             folder.chmod(_PRIVATE)
@@ -70,7 +70,7 @@ def cache_errors(folder: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = "it is no folder" if error.errno in (errno.EEXIST, errno.ENOTDIR) else error.strerror or str(error)
+        reason = "it is not a folder" if error.errno in (errno.EEXIST, errno.ENOTDIR) else error.strerror or str(error)
         raise OptionError(f"the cache folder {folder} cannot be used: {reason}; {_HELP}") from error
 
 

@@ -37,8 +37,8 @@ def check_lanes(lanes: str, config: Config) -> None:
     if lanes not in ("rtl", "model"):
         raise OptionError(f"the lanes can be rtl or model, not {lanes!r}")
     if lanes == "model" and config.design == "serial":
-        raise OptionError(f"configuration {config.name!r}: there is a model of the lanes of the parallel design, the "
-                          "serial one has none; leave --lanes out")
+        raise OptionError(f"configuration {config.name!r}: only the parallel design has a model of the lanes; "
+                          "leave --lanes out")
 
 
 def macros(config: Config) -> str:

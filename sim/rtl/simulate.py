@@ -104,7 +104,7 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     if len(state) != len(program.state):
         raise OptionError(f"{program.name}: the state has {len(program.state)} bytes, not {len(state)}")
     if waves is not None and arithmetic != RTL:
-        raise OptionError("waves are of the whole RTL: leave --array and --lanes out")
+        raise OptionError("waves show the whole RTL: leave --array and --lanes out")
     most = cycle_bound(program, memory) if max_cycles is None else max_cycles
     bounds = _Bounds(most, quiet_bound(program, memory))
     made = library(program.config, trace="" if waves is None else waves.kind, progress=progress,
@@ -144,11 +144,11 @@ def _wait(program: Program, bench: Bench, bounds: _Bounds) -> int:
     while not bench.run(slice_cycles := min(bounds.cycles - cycles, _SLICE_CYCLES)):
         cycles += slice_cycles
         if cycles >= bounds.cycles:
-            raise SimulationError(_hang_message(program, bench, f"no end after {cycles} cycles"))
+            raise SimulationError(_hang_message(program, bench, f"not finished after {cycles} cycles"))
         more, now = len(bench.events(events)), bench.statistics
         quiet = 0 if more or now != beats else quiet + slice_cycles
         if quiet > bounds.quiet:
-            raise SimulationError(_hang_message(program, bench, f"nothing happens any more after {cycles} cycles"))
+            raise SimulationError(_hang_message(program, bench, f"no activity after {cycles} cycles"))
         events, beats = events + more, now
     return bench.cycles
 

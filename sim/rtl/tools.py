@@ -121,9 +121,9 @@ def check_tools(folder: Path, yosys: bool = False) -> None:
         raise MissingToolError("; ".join(said))
     free, enough = room(folder)
     if not enough:
-        raise OptionError(f"the cache folder {folder} has {free >> 20} MiB of room, building a simulator takes "
-                          f"{_ROOM_BYTES >> 20}; make room (`tq-hw doctor --clear-cache` removes old simulators), or "
-                          "set XDG_CACHE_HOME to a folder with more")
+        raise OptionError(f"the cache folder {folder} has {free >> 20} MiB free, building a simulator takes "
+                          f"{_ROOM_BYTES >> 20}; free some space (`tq-hw doctor --clear-cache` removes old "
+                          "simulators), or set XDG_CACHE_HOME to a folder with more space")
 
 
 def package_version(name: str) -> str:

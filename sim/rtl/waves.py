@@ -90,8 +90,8 @@ def check_scopes(wanted: Iterable[str], there: Collection[str]) -> None:
         if scope not in there:
             near = get_close_matches(scope, there, 1) or [max(there, key=len)]
             top = sorted({name.split(".")[0] for name in there} - {""})
-            raise OptionError(f"the machine has no scope {scope!r}; it has {', '.join(top)}, and in them others, as "
-                              f"{near[0]!r}")
+            raise OptionError(f"the machine has no scope {scope!r}; it has {', '.join(top)}, and others in them, such "
+                              f"as {near[0]!r}")
 
 
 def full_scopes(wanted: Iterable[str], library: Path) -> list[str]:

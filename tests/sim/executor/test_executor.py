@@ -120,7 +120,7 @@ def test_waiting_for_ever():
     with pytest.raises(SimulationError) as caught:
         execute(pointwise(load1={"post_array": 0}), [drawn_input()])
     message = str(caught.value)
-    assert "pointwise: the commands wait for each other for ever: array RUN 1 (operator 4, CONV_2D 'y') at command " \
+    assert "pointwise: the commands wait for each other forever: array RUN 1 (operator 4, CONV_2D 'y') at command " \
         in message
     assert "waits for 1 tokens from load (it has 0); vector RUN 1 (operator 4, CONV_2D 'y') waits for a full accu" \
         in message
@@ -139,7 +139,7 @@ def test_full_queue():
     commands = assembler.to_bytes()
     program = Program("full", CONFIG, commands, 0, len(commands), 16)
     with pytest.raises(SimulationError, match=r"load RUN 1 .* 1 tokens from array .*; the queue of the load unit \(512 "
-                       "words\\) is full and holds up the commands from word"):
+                       "words\\) is full and blocks the commands from word"):
         execute(program, [])
 
 

@@ -75,14 +75,14 @@ def test_sweep_of_scales(op: str, agree: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize(("op", "quantization", "message"), [
-    ("RSQRT", (0.1, 3, 0.1), "operator 0 (RSQRT): the input must have zero point -128, or come of squares, as the "
-     "kernel refuses what is below 0; found 3"),
-    ("SQRT", (0.1, 3, 0.1), "operator 0 (SQRT): the input must have zero point -128, or come of squares, as the "
-     "kernel refuses what is below 0; found 3"),
-    ("SQRT", (1e20, -128, 1e-20), "operator 0 (SQRT): results must be below 2^31 times the output scale; what the "
-     "kernel makes of more is undefined; use a larger output scale"),
-    ("EXP", (0.5, -128, 0.01), "operator 0 (EXP): results must be numbers below 2^31 times the output scale "
-     "0.009999999776482582, that of 17 is not, and what the kernels make of it is undefined; use a larger output "
+    ("RSQRT", (0.1, 3, 0.1), "operator 0 (RSQRT): the input must have zero point -128, or come from squares, because "
+     "the kernel refuses negative values; found 3"),
+    ("SQRT", (0.1, 3, 0.1), "operator 0 (SQRT): the input must have zero point -128, or come from squares, because the "
+     "kernel refuses negative values; found 3"),
+    ("SQRT", (1e20, -128, 1e-20), "operator 0 (SQRT): results must be below 2^31 times the output scale; above that, "
+     "the kernel's result is undefined; use a larger output scale"),
+    ("EXP", (0.5, -128, 0.01), "operator 0 (EXP): results must be finite and below 2^31 times the output scale "
+     "0.009999999776482582, that of 17 is not, and the kernels' result is undefined; use a larger output "
      "scale")])
 def test_refused_scales(op: str, quantization: tuple[float, int, float], message: str) -> None:
     scale, point, out_scale = quantization

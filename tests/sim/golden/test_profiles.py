@@ -226,54 +226,56 @@ def turned_ellipsis() -> bytes:
 UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
-    *(("tflm", floating(op), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro "
-       "refuses it") for op in ("POW", "SIGN", "ATAN2")),
+    *(("tflm", floating(op), f"operator 0 ({op})", f"Use an operator that the engine supports; found {op}. TFLite "
+       "Micro refuses it") for op in ("POW", "SIGN", "ATAN2")),
     *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
        f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
-    *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine has; found "
+    *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine supports; found "
        f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "NEG",
                                                                       "SQRT")),
-    *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro refuses it")
+    *(("tflm", data, f"operator 0 ({op})", f"Use an operator that the engine supports; found {op}. TFLite Micro "
+                                           "refuses it")
       for op, data in (("ONE_HOT", hot()), *((op, write_model(typical(op))) for op in (
           "TILE", "SELECT", "SCATTER_ND", "REDUCE_PROD", "REDUCE_ANY", "TOPK_V2", "FLOOR_DIV", "FLOOR_MOD",
           "REVERSE_SEQUENCE", "MATRIX_DIAG", "MATRIX_SET_DIAG", "DILATE", "SPARSE_TO_DENSE", "BITWISE_XOR",
           "RIGHT_SHIFT")))),
-    *(("tflm", double_words(op), f"operator 0 ({op})", "Give it no int64: the engine's kernel does not take it; found "
-       "int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in (
+    *(("tflm", double_words(op), f"operator 0 ({op})", "Do not use int64: the engine's kernel does not support it; "
+       "found int64 for tensor 0, 't0'. TFLite Micro refuses it") for op in (
            "ADD", "SUB", "MUL", "SUM", "REDUCE_MAX", "REDUCE_MIN")),
     ("tflm", filled(), "operator 0 (FILL)", "Fill with int8, int32 or float32; found bool. TFLite Micro refuses it"),
-    *(("tflm", whole(op), f"operator 0 ({op})", "Give it no int32: the engine's kernel does not take it; found int32 "
-       "for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
-    ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Pad nothing: the kernel pads with a value that is never set; "
+    *(("tflm", whole(op), f"operator 0 ({op})", "Do not use int32: the engine's kernel does not support it; found "
+       "int32 for tensor 0, 't0'. TFLite Micro refuses it") for op in NOT_INTEGER),
+    ("tflm", padded(), "operator 0 (SPACE_TO_BATCH_ND)", "Do not pad: the kernel pads with a value that is never set; "
      f"found paddings [[0, 2], [0, 0]]. {UNDEFINED}"),
-    ("tflm", turned_ellipsis(), "operator 0 (STRIDED_SLICE)", "Give an ellipsis the stride 1: the kernel takes its "
-     "axis as any other; found stride -1. TFLite Micro gives something else"),
+    ("tflm", turned_ellipsis(), "operator 0 (STRIDED_SLICE)", "Give an ellipsis stride 1: the kernel treats its axis "
+     "like any other; found stride -1. TFLite Micro gives a different result"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
     ("tflm", one("TANH", 2.0**35), "operator 0 (TANH)", f"{SHIFT}; found 3.43597e+10. {UNDEFINED}"),
-    ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 by the input scale below 2^31; found input scale "
-     f"1e-09. {UNDEFINED}"),
-    ("tflm", transposed(), "operator 0 (TRANSPOSE_CONV)", "Give an input of int16 an int64 bias: the kernel reads any "
-     f"as one; found int32. {UNDEFINED}"),
-    ("tflm", svdf("int16", 0.25), "operator 0 (SVDF)", "Have a bias whose scale is within 1e-5 of state scale times "
+    ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 divided by the input scale below 2^31; found input "
+     f"scale 1e-09. {UNDEFINED}"),
+    ("tflm", transposed(), "operator 0 (TRANSPOSE_CONV)", "Give an int16 input an int64 bias: the kernel reads any "
+     f"bias as int64; found int32. {UNDEFINED}"),
+    ("tflm", svdf("int16", 0.25), "operator 0 (SVDF)", "Use a bias whose scale is within 1e-5 of state scale times "
      "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
-    ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Have a state of int16; found int8. LiteRT's result is "
+    ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Use an int16 state; found int8. LiteRT's result is "
      "undefined"),
     *(("litert", data, f"operator 0 ({op})", f"Use an operator that the reference resolver has; found {op}. LiteRT "
        "refuses it") for op, data in (("ELU", one("ELU")), ("SEGMENT_SUM", segmented("SEGMENT_SUM")))),
-    *(("tflm", segmented(op), f"operator 0 ({op})", f"Use an operator that the engine has; found {op}. TFLite Micro "
-       "refuses it") for op in SEGMENTS),
-    *((profile, wide(op), f"operator 0 ({op})", "Give it no int16: the engine's kernel does not take it; found int16 "
-       f"for tensor 0, 't0'. {name} refuses it") for profile, name in (("tflm", "TFLite Micro"), ("litert", "LiteRT"))
+    *(("tflm", segmented(op), f"operator 0 ({op})", f"Use an operator that the engine supports; found {op}. TFLite "
+       "Micro refuses it") for op in SEGMENTS),
+    *((profile, wide(op), f"operator 0 ({op})", "Do not use int16: the engine's kernel does not support it; found "
+       f"int16 for tensor 0, 't0'. {name} refuses it") for profile, name in (("tflm", "TFLite "
+                                                                                      "Micro"), ("litert", "LiteRT"))
       for op in NOT_WIDE[profile]),
-    ("tflm", wide("GREATER"), "operator 0 (GREATER)", "Give it no int16: the engine's kernel does not take it; found "
-     f"int16 for tensor 0, 't0'. {UNDEFINED}"),
-    ("litert", wide("SUM"), "operator 0 (SUM)", "Sum no int16: the kernel reads bytes; found int16 for tensor 0, 't0'. "
-     "LiteRT's result is undefined"),
-    ("litert", without_bias(), "operator 0 (CONV_2D)", "Have a bias; found none. LiteRT refuses it"),
+    ("tflm", wide("GREATER"), "operator 0 (GREATER)", "Do not use int16: the engine's kernel does not support it; "
+     f"found int16 for tensor 0, 't0'. {UNDEFINED}"),
+    ("litert", wide("SUM"), "operator 0 (SUM)", "Do not sum int16: the kernel reads bytes; found int16 for tensor 0, "
+     "'t0'. LiteRT's result is undefined"),
+    ("litert", without_bias(), "operator 0 (CONV_2D)", "Use a bias; found none. LiteRT refuses it"),
     ("litert", without_scales(), "operator 0 (FULLY_CONNECTED)", "Give weights of int16 activations finite scales; "
      "found 2 that are not for tensor 0, 't0'. LiteRT's result is undefined"),
-    ("litert", to_int32(), "operator 0 (QUANTIZE)", "Make no int32 of int8 or uint8; found int8 to int32. LiteRT "
-     "refuses it"),
+    ("litert", to_int32(), "operator 0 (QUANTIZE)", "Do not convert int8 or uint8 to int32; found int8 to int32. "
+     "LiteRT refuses it"),
 ]
 
 

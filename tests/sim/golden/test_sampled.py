@@ -17,7 +17,8 @@ from tq_hw.sim.golden.sampled import sampled
 from tq_hw.sim.oracles import Oracle
 
 ALL = np.arange(-(1 << 15), 1 << 15).astype(np.int16)[None]
-MESSAGE = ("results must be finite in float32 for all codes, else the kernels are undefined; use a smaller input scale")
+MESSAGE = ("results must be finite in float32 for all codes, otherwise the kernels are undefined; use a smaller input "
+           "scale")
 
 
 def test_an_infinite_sample_is_refused() -> None:

@@ -121,7 +121,7 @@ def test_rejects_options_that_are_lost():
     with pytest.raises(UnsupportedError) as caught:
         split(edited(made.model, 1, op="UNIQUE"))
     assert str(caught.value) == (f"m: operator {made.model.main.operators[1].index} (UNIQUE): stays with the host, but "
-                                 "its options are not read, so that it cannot be written for LiteRT")
+                                 "its options are not read, so it cannot be written for LiteRT")
 
 
 def test_parts_in_order():

@@ -117,11 +117,11 @@ def test_the_whole_machine_does_the_same(seed: int) -> None:
 def test_bad_choices() -> None:
     with pytest.raises(OptionError, match="the array can be rtl or model, not 'c'"):
         check_array("c", CONFIGS[0])
-    with pytest.raises(OptionError, match="configuration 'serial': there is a model of the array of the parallel"):
+    with pytest.raises(OptionError, match="configuration 'serial': only the parallel design has a model of the array"):
         check_array("model", PRESETS["serial"])
     with pytest.raises(OptionError, match="configuration 'p': there is no model of an array with dsp_packing; leave "
                                           "--array out"):
         check_array("model", Config("p", 4, 4, 1, 8 << 10, dsp_packing=2))
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
-    with pytest.raises(OptionError, match="waves are of the whole RTL: leave --array and --lanes out"):
+    with pytest.raises(OptionError, match="waves show the whole RTL: leave --array and --lanes out"):
         simulate(program, random_inputs(program), waves=Waves("w.fst"), arithmetic=Arithmetic("model"))

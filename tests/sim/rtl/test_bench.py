@@ -193,8 +193,8 @@ def test_what_a_killed_build_left_is_removed(monkeypatch, tmp_path):
 
 def test_a_full_disk_is_seen_before_the_build(monkeypatch):
     monkeypatch.setattr(tools.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5 << 20))
-    with pytest.raises(OptionError, match=r"^the cache folder .*/tq-hw/rtl has 5 MiB of room, building a simulator "
-                                          r"takes 300; make room \(`tq-hw doctor --clear-cache`"):
+    with pytest.raises(OptionError, match=r"^the cache folder .*/tq-hw/rtl has 5 MiB free, building a simulator "
+                                          r"takes 300; free some space \(`tq-hw doctor --clear-cache`"):
         build.build_verilog(lambda: "", 8, "never")
 
 

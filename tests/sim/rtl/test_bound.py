@@ -47,7 +47,7 @@ def test_a_program_that_waits_for_ever_is_given_up() -> None:
     with pytest.raises(SimulationError) as found:
         simulate(one, [])
     waits = "; ".join(f"{unit} did 0 RUNs and waits" for unit in ("load", "array", "vector", "store"))
-    assert str(found.value) == f"net: no end after {cycle_bound(one, YARDSTICK)} cycles: {waits}"
+    assert str(found.value) == f"net: not finished after {cycle_bound(one, YARDSTICK)} cycles: {waits}"
 
 
 def test_a_machine_in_which_nothing_happens_is_given_up_early() -> None:
@@ -62,5 +62,5 @@ def test_a_machine_in_which_nothing_happens_is_given_up_early() -> None:
     commands = assembler.to_bytes()
     one = Program("net", PRESETS["tiny"], commands, 0, len(commands), 16)
     assert cycle_bound(one, YARDSTICK) > 20 * quiet_bound(one, YARDSTICK)
-    with pytest.raises(SimulationError, match=r"^net: nothing happens any more after \d{6} cycles: load did 0 RUNs"):
+    with pytest.raises(SimulationError, match=r"^net: no activity after \d{6} cycles: load did 0 RUNs"):
         simulate(one, [])

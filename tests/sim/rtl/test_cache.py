@@ -119,7 +119,7 @@ def test_a_folder_of_another_user_is_refused(home: Path, monkeypatch: pytest.Mon
     with pytest.raises(OptionError) as caught:
         cache.open_cache("rtl")
     assert str(caught.value) == (f"the cache folder {folder.parent} belongs to user {me}, not to this one ({me + 1}), "
-                                 f"who would run what lies there; {HELP}")
+                                 f"who would run what is there; {HELP}")
 
 
 def test_a_library_of_another_user_is_refused(cached: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_a_cache_that_is_a_file(home: Path, below: str) -> None:
     place.write_text("")
     with pytest.raises(OptionError) as caught:
         build.build_verilog(lambda: "", 8, "never")
-    assert str(caught.value) == f"the cache folder {home}/tq-hw/rtl cannot be used: it is no folder; {HELP}"
+    assert str(caught.value) == f"the cache folder {home}/tq-hw/rtl cannot be used: it is not a folder; {HELP}"
 
 
 def test_a_home_in_which_nothing_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:

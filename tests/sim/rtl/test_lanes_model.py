@@ -204,8 +204,8 @@ def test_options_of_the_processor(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_bad_choices() -> None:
     with pytest.raises(OptionError, match="the lanes can be rtl or model, not 'c'"):
         check_lanes("c", PRESETS["tiny"])
-    with pytest.raises(OptionError, match="configuration 'serial': there is a model of the lanes of the parallel"):
+    with pytest.raises(OptionError, match="configuration 'serial': only the parallel design has a model of the lanes"):
         check_lanes("model", PRESETS["serial"])
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
-    with pytest.raises(OptionError, match="waves are of the whole RTL: leave --array and --lanes out"):
+    with pytest.raises(OptionError, match="waves show the whole RTL: leave --array and --lanes out"):
         simulate(program, random_inputs(program), waves=Waves("w.fst"), arithmetic=Arithmetic(lanes="model"))

@@ -92,10 +92,11 @@ def test_error_in_the_stream():
 
 
 def test_hang():
-    with pytest.raises(SimulationError, match=r"^copy: no end after 2\d{4} cycles: load did 1 RUNs and waits; array "
+    with pytest.raises(SimulationError, match=r"^copy: not finished after 2\d{4} cycles: load did 1 RUNs and waits; "
+                                               "array "
                        "did 0 RUNs and waits; vector did 0 RUNs and waits; store did 0 RUNs and waits"):
         simulate(copy_program(post_store=0), [DATA])
-    with pytest.raises(SimulationError, match="no end after 30 cycles: .*"):
+    with pytest.raises(SimulationError, match="not finished after 30 cycles: .*"):
         simulate(copy_program(), [DATA], max_cycles=30)
 
 

@@ -111,8 +111,8 @@ def test_scopes(tmp_path):
     (tmp_path / waves.SIGNALS).write_text('{"": {}, "load": {}, "load.clamp": {}}')
     assert waves.full_scopes(["load.clamp"], library) == ["TOP.accelerator.accelerator.load.clamp"]
     assert waves.full_scopes([], tmp_path / "none" / "lib.so") == []
-    with pytest.raises(OptionError, match="^the machine has no scope 'lod.clamp'; it has load, and in them others, as "
-                                          "'load.clamp'$"):
+    with pytest.raises(OptionError, match="^the machine has no scope 'lod.clamp'; it has load, and others in them, "
+                                          "such as 'load.clamp'$"):
         waves.full_scopes(["lod.clamp"], library)
 
 
@@ -120,8 +120,8 @@ def test_a_scope_that_is_none_is_refused_before_anything_is_compiled(monkeypatch
     monkeypatch.setattr(build, "_known", {})
     monkeypatch.setattr(build, "run_tool", lambda *_: pytest.fail("a tool was called"))
     monkeypatch.setattr(build, "intact", lambda _: False)
-    with pytest.raises(OptionError, match="^the machine has no scope 'cor'; it has core, port, and in them others, as "
-                                          "'core'$"):
+    with pytest.raises(OptionError, match="^the machine has no scope 'cor'; it has core, port, and others in them, "
+                                          "such as 'core'$"):
         build.library(PRESETS["serial"], trace="vcd", scopes=["cor"])
 
 
