@@ -47,9 +47,9 @@ class SerialPort:
             self._serial = serial.serial_for_url(name, baud, timeout=0, write_timeout=5, exclusive=True)
         except (OSError, ValueError, OverflowError) as error:
             if getattr(error, "errno", None) in (errno.EAGAIN, errno.EBUSY):
-                raise LinkError(f"port {name} is in use by another program; end that first") from None
+                raise LinkError(f"port {name} is in use by another program; close that first") from None
             raise LinkError(f"port {name} cannot be opened: {_reason(error)}; `tq-hw doctor` lists "
-                            "those that there are") from None
+                            "the ports") from None
         # USB adapters otherwise keep received bytes for up to 16 ms; not every port and system has this option.
         with contextlib.suppress(AttributeError, NotImplementedError, OSError, ValueError):
             self._serial.set_low_latency_mode(True)

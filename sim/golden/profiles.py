@@ -25,7 +25,7 @@ __all__ = ["check_profile", "factor", "profile_rules"]
 
 Rule = Callable[[Operator, Subgraph], str | None]
 _NAMES = {"tflm": "TFLite Micro", "litert": "LiteRT"}
-_REFUSED, _UNDEFINED, _OTHER = "{} refuses it", "{}'s result is undefined", "{} gives something else"
+_REFUSED, _UNDEFINED, _OTHER = "{} refuses it", "{}'s result is undefined", "{} gives a different result"
 #: Rules by profile and operator, each with the engine's reaction.
 _RULES: dict[tuple[str, str], list[tuple[Rule, str]]] = {}
 
