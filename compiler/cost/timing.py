@@ -85,8 +85,8 @@ class _Clock:
     def _stuck(self, operation: Operation) -> UnsupportedError:
         """Return the error about an operation that never starts."""
         name = self._names[operation.layer] if self._names else f"layer {operation.layer}"
-        return UnsupportedError(f"{name} has commands that wait for others which wait for them, a fault of the "
-                                "compiler; another configuration may cut the layer in another way")
+        return UnsupportedError(f"{name} has commands that wait for each other, a bug in the compiler; another "
+                                "configuration may divide the layer differently")
 
     def _known(self, unit: Unit) -> bool:
         """Whether all times that the unit's next operation waits for are known."""

@@ -79,8 +79,8 @@ class Basis:
             else:
                 self._memory[id(root)] = (REGION_ARENA, self.arena.take(root, self._lives[id(root)]))
                 if self.arena_bytes > MOST_MEMORY_BYTES:
-                    raise UnsupportedError(f"{self.stream.names[self.layer_index]} brings the activations to "
-                                           f"{self.arena_bytes:,} bytes of memory, {MOST_MEMORY_BYTES:,} are the most; "
+                    raise UnsupportedError(f"{self.stream.names[self.layer_index]} raises the activations to "
+                                           f"{self.arena_bytes:,} bytes of memory, at most {MOST_MEMORY_BYTES:,} fit; "
                                            "use smaller tensors")
         region, offset = self._memory[id(root)]
         return region, offset + value.place.offset_bytes

@@ -79,14 +79,14 @@ def covers_image(op: Operator, subgraph: Subgraph) -> bool:
 
 @_limits("AVERAGE_POOL_2D", "MAX_POOL_2D")
 def constraint_filter_size(op: Operator, subgraph: Subgraph) -> str | None:
-    """Filters must have at most 255 rows and columns, unless there is one for the whole image."""
+    """Filters must have at most 255 rows and columns, unless one filter covers the whole image."""
     size = int_option(op, "filter_height"), int_option(op, "filter_width")
     return f"{size[0]}x{size[1]}" if max(size) > KERNEL_LIMIT and not covers_image(op, subgraph) else None
 
 
 @_limits("CONV_2D", "DEPTHWISE_CONV_2D", "AVERAGE_POOL_2D", "MAX_POOL_2D")
 def constraint_strides(op: Operator, subgraph: Subgraph) -> str | None:
-    """Strides and dilations must be at most 255, unless there is one window for the whole image."""
+    """Strides and dilations must be at most 255, unless one window covers the whole image."""
     if "filter_height" in op.options and covers_image(op, subgraph):
         return None
     names = ("stride_h", "stride_w", "dilation_h_factor", "dilation_w_factor")
@@ -128,7 +128,7 @@ def constraint_constant_sizes(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_limits("DYNAMIC_UPDATE_SLICE")
 def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
-    """An update at a computed start must be smaller than the input along one axis at most."""
+    """An update at a computed start must be smaller than the input along at most one axis."""
     shape, part, start = (input_tensor(op, subgraph, position) for position in range(3))
     if shape is None or part is None or start is None or start.data is not None:
         return None
@@ -138,7 +138,7 @@ def constraint_update_axis(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_limits("ADD", "SUB", "MUL")
 def constraint_plain_double_words(op: Operator, subgraph: Subgraph) -> str | None:
-    """Fuse no activation into sums and products of int64."""
+    """Do not fuse an activation into sums and products of int64."""
     tensor, activation = input_tensor(op, subgraph, 0), str(op.options.get("fused_activation_function", "NONE"))
     return activation if tensor is not None and tensor.dtype == "int64" and activation != "NONE" else None
 
@@ -191,12 +191,12 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
     if computed is not None:
         return computed
     tensors = [input_tensor(op, subgraph, position) for position in states]
-    return None if all(t is not None and t.is_variable for t in tensors) else "a state that is no variable tensor"
+    return None if all(t is not None and t.is_variable for t in tensors) else "a state that is not a variable tensor"
 
 
 @_limits("FULLY_CONNECTED")
 def constraint_int16_by_constants(op: Operator, subgraph: Subgraph) -> str | None:
-    """Weights must be constants where activations are int16."""
+    """Weights must be constants if activations are int16."""
     tensor = input_tensor(op, subgraph, 0)
     return None if tensor is None or tensor.dtype != "int16" else _first_computed(op, subgraph, (1,))
 
@@ -223,7 +223,7 @@ def constraint_constant_padding(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_limits("QUANTIZE")
 def constraint_quantize_types(op: Operator, subgraph: Subgraph) -> str | None:
-    """QUANTIZE takes int8, uint8, int16 and int32, or float32 where that is an input of the model."""
+    """QUANTIZE takes int8, uint8, int16 and int32, or float32 that is an input of the model."""
     source = input_tensor(op, subgraph, 0)
     if source is None:
         return "no input"

@@ -79,8 +79,8 @@ def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling
     if reach.max() >= DOUBLE_LIMIT:
         at = int(reach.argmax())
         raise UnsupportedError(
-            f"accumulators of {least[at]}..{most[at]} times {real[at]:g} leave int32, where LiteRT's reference kernel "
-            "is undefined; use a larger output scale, or --profile canon")
+            f"accumulators of {least[at]}..{most[at]} times {real[at]:g} overflow int32: LiteRT's reference kernel is "
+            "undefined there; use a larger output scale, or --profile canon")
     steps = _steps(real, p, least, most)
     multiplier, shift = (np.broadcast_to(each, least.shape) for each in (p.multiplier, p.shift))
     if _is_tflite(steps, multiplier, shift, least, most):

@@ -49,7 +49,7 @@ def lower_average_pool(state: Legalizer, op: Operator) -> None:
     col_regions = window_regions(output.shape[2], w, p.filter_width, p.stride_w, p.pad_left)
     count = len(row_regions) * len(col_regions)
     require(count <= _MOST_PARTS,
-            f"windows of {p.filter_height}x{p.filter_width} reach over the border of the image in {count} ways, at "
+            f"windows of {p.filter_height}x{p.filter_width} extend beyond the image in {count} ways, at "
             f"most {_MOST_PARTS} are supported; a smaller filter, larger strides or VALID padding help")
     for r0, r1, ky0, ky1 in row_regions:
         for c0, c1, kx0, kx1 in col_regions:

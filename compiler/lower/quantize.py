@@ -120,7 +120,7 @@ def lower_quantize(state: Legalizer, op: Operator) -> None:
             state.values[target.index] = state.values[first.index]
         else:
             raise UnsupportedError(f"float32 input {source.name!r} (tensor {source.index}) is quantized in two ways; "
-                                   "quantize it once, and its int8 tensor again")
+                                   "quantize it once, then requantize its int8 tensor")
         return
     if {"int16", "int32"} & {source.dtype, target.dtype}:
         quantize_wide(state, op)

@@ -63,7 +63,7 @@ def _rounding(p: MacParams, weights: IntArray, total: IntArray) -> str:
         return "once"
     if lowest.min() >> 8 < INT32_MIN or highest.max() >> 8 > INT32_MAX or least.min() < INT32_MIN or (
             most.max() > INT32_MAX - 255):
-        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} leave the 40 bits that are kept of them; use "
+        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} exceed the 40 bits that are kept of them; use "
                                "smaller biases or fewer inputs")
     return "wide"
 
@@ -82,8 +82,8 @@ def _most_high(p: MacParams, least: IntArray, most: IntArray, total: IntArray) -
     kept = (INT32_MAX - beside) >> 8
     ends = round_half_away((256.0 * kept - beside) * np.asarray(p.real))
     if kept < 0 or np.any(ends < max(p.act_max, -p.act_min)):
-        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} leave int32, in which LiteRT's rescaling in "
-                               "double is done; smaller weights or fewer inputs, or --profile canon, help")
+        raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} exceed int32, on which LiteRT rescales in "
+                               "double; smaller weights or fewer inputs, or --profile canon, help")
     return kept
 
 

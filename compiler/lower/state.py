@@ -24,8 +24,8 @@ def _variable(state: Legalizer, op: Operator) -> Value:
         raise UnsupportedError(f"variable {name!r} must be initialized by a subgraph that CALL_ONCE runs")
     tensor = state.tensor(op, 1) if op.op == "ASSIGN_VARIABLE" else state.subgraph.tensors[op.outputs[0]]
     if tensor.dtype == "float32":
-        raise UnsupportedError(f"variable {name!r} is float32; supported is one that QUANTIZE alone reads, to int8 of "
-                               "one scale, and DEQUANTIZE writes")
+        raise UnsupportedError(f"variable {name!r} is float32; supported are variables read only by QUANTIZE, to int8 "
+                               "of one scale, and written by DEQUANTIZE")
     return state.resources[name]
 
 

@@ -165,8 +165,8 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
     exponent = 15 - p.shift
     # Round half up: the high product is truncated, and the last bit is shifted out after it.
     left = max(exponent + 1, 0)
-    require(p.largest_product << left < 1 << 31, "a product may leave 32 bits, in which the vector unit multiplies; a "
-                                                 "larger output scale or fewer elements help")
+    require(p.largest_product << left < 1 << 31, "a product may exceed the 32 bits in which the vector unit "
+                                                 "multiplies; a larger output scale or fewer elements help")
     scale: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.multiplier << 16, "truncate": 1,
                   **shifted(min(exponent, -1), Rounding.HALF_UP)}
     widen = (to(_ACC, reg_a(_ACC), immediate(left), alu=Alu.SHL),) if left else ()

@@ -77,7 +77,7 @@ def partition(model: Model, config: Config, memory: Memory | None = None) -> Par
         after = order_of(model.main, [piece.operators for piece in pieces])
         sets = clusters(after, [not piece.refusal for piece in pieces])
         if not sets:
-            raise UnsupportedError(f"{model.name}: the accelerator takes no operator of the model: {_first(pieces)}")
+            raise UnsupportedError(f"{model.name}: the accelerator supports no operator of the model: {_first(pieces)}")
         worse = _compile(model, config, memory, pieces, sets, done)
         if worse is None:
             steps = schedule(after, sets)

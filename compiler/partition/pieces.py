@@ -127,7 +127,8 @@ def _without_place(message: str, operators: Sequence[Operator]) -> str:
     if len(operators) > 1:
         return message
     if operators[0].op not in LOWERINGS and message.startswith("not supported: "):
-        return message.partition(" lists the operators that are; ")[2] or "the accelerator does not have this operator"
+        reason = message.partition(" lists the operators that are; ")[2]
+        return reason or "the accelerator does not support this operator"
     return re.sub(r"^(.*: subgraph 0, )?operator \d+ \(?[\w:]+\)?: ", "", message, count=1)
 
 

@@ -34,7 +34,7 @@ def add_chain(graph: Subject, op: Operator) -> list[Operator]:
     leaves = list[Leaf]()
     part = find_part(graph, op.inputs[0], leaves)
     if isinstance(part, Leaf | Looked):
-        raise UnsupportedError("it is no sum of int8 tensors that becomes int8")
+        raise UnsupportedError("it is not a sum of int8 tensors quantized to int8")
     exponent = _exponent(leaves, len(leaves))
     made: list[Operator] = []
     if isinstance(part, Resized):
@@ -70,7 +70,7 @@ def add_reduction(graph: Subject, op: Operator, reduction: Operator) -> list[Ope
     if isinstance(part, Leaf):
         words, table = part.source.index, graph.add_constant(pack(part.values, exponent).astype(np.int32))
         if part.source.shape != (source if viewed is None else graph.input(viewed)).shape:
-            raise UnsupportedError(f"{label(source)} has another shape than what it comes of")
+            raise UnsupportedError(f"{label(source)}'s shape differs from its source's")
     else:
         words = _emit(graph, op, part, exponent, made)
     if viewed is not None:
@@ -89,7 +89,7 @@ def _quantized(graph: Subject, op: Operator, words: int, exponent: int, count: i
     """Return the operator that quantizes words divided by `count`."""
     target = graph.output(op)
     if target.dtype != "int8":
-        raise UnsupportedError(f"{label(target)} is {target.dtype}, and sums of float32 become int8")
+        raise UnsupportedError(f"{label(target)} is {target.dtype}, and sums of float32 must become int8")
     tables, options = code_tables(graph, op, exponent, count)
     inputs = (words, *(graph.add_constant(table.astype(np.int32)) for table in tables))
     return Operator(op.index, "FLOAT_CODES", inputs, op.outputs, {"exponent": exponent, "count": count, **options})
@@ -104,7 +104,7 @@ def _exponent(leaves: list[Leaf], terms: int) -> int:
     exponent = int(powers.min()) - FRACTION_BITS
     most = int(powers.max()) + terms.bit_length() + 1 - exponent
     if most >= 1 << EXPONENT_BITS or np.abs(values[values != 0]).min() < np.finfo(np.float32).tiny:
-        raise UnsupportedError(f"its numbers reach from 2^{int(powers.min()) + FRACTION_BITS - 1} to "
+        raise UnsupportedError(f"its values reach from 2^{int(powers.min()) + FRACTION_BITS - 1} to "
                                f"2^{int(powers.max()) + FRACTION_BITS}, more than words of int32 hold")
     return exponent
 
@@ -127,7 +127,7 @@ def code_tables(graph: Subject, op: Operator, exponent: int,
                     -128, 127)
     used = np.where(near, scaled[1], scaled[0])
     if (used != np.floor(used)).any() or not (about == codes).all() or not -31 <= shift <= 0:
-        raise UnsupportedError(f"codes of an output scale of {target.scale:.3g} begin between numbers of 32 bits")
+        raise UnsupportedError(f"codes of an output scale of {target.scale:.3g} begin between 32-bit values")
     tables = []
     for rows, numbers in ((~near, scaled[0]), (near, scaled[1])):
         table = np.full(256, INT32_MIN, np.int64)

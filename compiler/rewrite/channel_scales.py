@@ -87,13 +87,13 @@ def _of_channels(graph: Subject, op: Operator, target: Tensor) -> tuple[Tensor, 
     values = island.values(op.inputs[0])
     sources = island.sources
     if len(sources) != 2 or len([each for each in sources if each.data is not None]) != 1:
-        raise UnsupportedError(f"{label(target)} is not of one tensor and constants")
+        raise UnsupportedError(f"{label(target)} is not a function of one tensor and constants")
     if sources[0].data is not None:
         sources, values = sources[::-1], values.T
     source, places = sources[0], np.asarray(sources[1].data)
     if ((source.dtype, target.dtype) != ("int8", "int8") or source.shape != target.shape or not target.shape
             or places.size != target.shape[-1] or places.shape[-1] != places.size or not np.isfinite(values).all()):
-        raise UnsupportedError(f"{label(target)} is not of an int8 tensor and constants of its channels")
+        raise UnsupportedError(f"{label(target)} is not a function of an int8 tensor and per-channel constants")
     return source, np.broadcast_to(values, (256, values.shape[1])), places.reshape(-1)
 
 

@@ -46,10 +46,10 @@ def _side(graph: Subject, op: Operator, position: int) -> _Side:
         values = island.values(tensor.index)
         source = island.sources[0] if island.sources else None
         if source is None or source.dtype not in (*BYTES, "int16"):
-            raise UnsupportedError(f"{label(tensor)} does not come of a tensor of codes")
+            raise UnsupportedError(f"{label(tensor)} does not come from a quantized tensor")
         values = np.broadcast_to(values, (1 << 16 if source.dtype == "int16" else 256,))
     if np.isnan(values).any():
-        raise UnsupportedError(f"{label(tensor)} is not a number for some codes")
+        raise UnsupportedError(f"{label(tensor)} is NaN for some codes")
     return _Side(source, values.astype(np.float32))
 
 
@@ -102,8 +102,8 @@ def _compared(graph: Subject, op: Operator, name: str, output: int) -> list[Oper
                 made: list[Operator] = []
                 bound = _looked_up(graph, op, other, found[1], made)
                 return [*made, Operator(op.index, found[0], (one.source.index, bound), (output,))]
-    raise UnsupportedError("a comparison with int16 is of numbers that rise or fall with its codes, and one side's lie "
-                           "within the other's")
+    raise UnsupportedError("a comparison with int16 must be of values that rise or fall with its codes, and one side's "
+                           "must lie within the other's")
 
 
 def _table(graph: Subject, op: Operator) -> list[Operator] | None:

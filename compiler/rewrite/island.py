@@ -78,20 +78,20 @@ class Island:
             if index in self._numbers:
                 return self._numbers[index].reshape((-1, 1) if self._axis(self._joint) == 0 else (1, -1))
             if tensor.data.size == 0 or (tensor.data != tensor.data.flat[0]).any():
-                raise UnsupportedError(f"{label(tensor)} holds different numbers: the result is no function of one "
-                                       "byte")
+                raise UnsupportedError(f"{label(tensor)} holds different values: the result is not a function of "
+                                       "one byte")
             return tensor.data.reshape(-1)[:1]
         if maker is None:
             raise UnsupportedError(f"{label(tensor)} is an input of the model")
         with located(maker):
             if maker.op in FLOAT_RESIZES:
-                raise UnsupportedError(f"{label(tensor)} is interpolated; of such numbers sums and RELU are computed, "
-                                       "and no other functions")
+                raise UnsupportedError(f"{label(tensor)} is interpolated; only sums and RELU of interpolated values "
+                                       "are computed")
             if maker.op not in (*ENTRIES, *FLOAT_OPERATORS, *CHOICES):
-                raise UnsupportedError(f"{label(tensor)} is float32, in which the accelerator does not compute")
+                raise UnsupportedError(f"{label(tensor)} is float32, which the accelerator does not compute")
             if self.most == 1 and tensor.shape != self.shape:
                 raise UnsupportedError(f"{label(tensor)} has shape {list(tensor.shape)}, its result "
-                                       f"{list(self.shape)}: the result is no function of one byte")
+                                       f"{list(self.shape)}: the result is not a function of one byte")
             if maker.op in ENTRIES and not self._is_compared(maker.inputs[0]):
                 inputs = [self._codes(self.graph.input(maker))]
             else:
@@ -106,7 +106,7 @@ class Island:
     def _codes(self, source: Tensor) -> Array:
         is_wide = source.dtype == "int16" and self.most == 1
         if source.dtype not in (*BYTES, "bool") and not is_wide:
-            raise UnsupportedError(f"{label(source)} is {source.dtype}: a table is of {', '.join(BYTES)} or bool")
+            raise UnsupportedError(f"{label(source)} is {source.dtype}: a table must be of {', '.join(BYTES)} or bool")
         axis = self._axis(source)
         if is_wide:
             return self._made(source, INT16_CODES)
@@ -128,8 +128,8 @@ class Island:
         if source.index not in known:
             if len(known) == self.most:
                 names = [label(each) for each in self.sources]
-                raise UnsupportedError(f"the float32 result comes of {', '.join(names)} and {label(source)}: it is no "
-                                       f"function of {('one byte', 'two bytes')[self.most - 1]}")
+                raise UnsupportedError(f"the float32 result comes from {', '.join(names)} and {label(source)}: it is "
+                                       f"not a function of {('one byte', 'two bytes')[self.most - 1]}")
             self.sources.append(source)
             known.append(source.index)
         return known.index(source.index)

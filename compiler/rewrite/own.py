@@ -26,7 +26,7 @@ def load_patterns(path: str | Path) -> tuple[Pattern, ...]:
     """
     spec = importlib.util.spec_from_file_location(_MODULE, path)
     if spec is None or spec.loader is None or not Path(path).is_file():
-        raise OptionError(f"{path} is no Python file; give one with patterns")
+        raise OptionError(f"{path} is not a Python file; give one with patterns")
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
@@ -47,7 +47,7 @@ def _guarded(each: Pattern, path: str | Path) -> Pattern:
             hint = f"; did you mean {near[0]}?" if near else ""
             raise OptionError(f"{where}: there is no operator {name!r}{hint}")
     if not each.ends_with:
-        raise OptionError(f"{where}: names no operator, so that it is never called; for example @pattern(\"ADD\")")
+        raise OptionError(f"{where}: names no operator, so it is never called; for example @pattern(\"ADD\")")
 
     @functools.wraps(each.function)
     def call(graph: Subject, op: Operator) -> Rewrite | None:

@@ -18,7 +18,7 @@ _MOST_TERMS = 512
 def _cumsum(packing: Packing, op: Operator) -> Packed:
     graph, along, output = packing.graph, packing.graph.constant(op, 1), packing.graph.output(op)
     if along is None:
-        raise UnsupportedError(f"operator {op.index} (CUMSUM) has an axis that is computed")
+        raise UnsupportedError(f"operator {op.index} (CUMSUM) has a computed axis")
     (axis,) = axes(along, len(output.shape))
     count, reverse, exclusive = output.shape[axis], bool_option(op, "reverse"), bool_option(op, "exclusive")
     if count > _MOST_TERMS:

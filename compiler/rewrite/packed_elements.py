@@ -63,7 +63,7 @@ def fused(packing: Packing, op: Operator, made: Packed) -> Packed:
     if name == "RELU":
         return packing.positive(op, made, packing.graph.output(op))
     if name not in _CLAMPS:
-        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; packed numbers have RELU, "
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has {name}; float32 has RELU, "
                                f"{', '.join(_CLAMPS)}")
     return between(packing, op, made, *_CLAMPS[name])
 
@@ -156,7 +156,7 @@ def _logistic(packing: Packing, op: Operator) -> Packed:
 def _extreme_of_rows(packing: Packing, op: Operator) -> Packed:
     graph, along = packing.graph, packing.graph.constant(op, 1)
     if along is None:
-        raise UnsupportedError(f"operator {op.index} ({op.op}) has axes that are computed")
+        raise UnsupportedError(f"operator {op.index} ({op.op}) has computed axes")
     row = Tensor(0, graph.output(op).name, "float32", graph.output(op).shape)
     return packing.extreme(op, packing.packed(op.inputs[0]), along, graph.input(op), row, op.op,
                            keep_dims=bool_option(op, "keep_dims"))
@@ -166,8 +166,8 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
     """Add DEQUANTIZE of int16: a product of 24 and 16 bits, rounded once here and in the kernel, which uses double."""
     source, like = packing.graph.input(op), packing.graph.output(op)
     if source.dtype != "int16" or source.zero_point:
-        raise UnsupportedError(f"{label(source)} is {source.dtype} with zero point {source.zero_point}; packed numbers "
-                               "are of int8, or of int16 with zero point 0")
+        raise UnsupportedError(f"{label(source)} is {source.dtype} with zero point {source.zero_point}; float32 must "
+                               "come from int8, or from int16 with zero point 0")
     codes = packing.add(op, "PACKED_INTEGER", op.inputs, like, (-2.0**15, 2.0**15 - 1))
     made = packing.binary(plain(op), "MUL", codes, packing.number(source.scale), like)
     return replace(made, low=max(made.low, least_number(packing.graph.subgraph, source.index)))
@@ -177,7 +177,7 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
     """Add the numbers 0 and 1 of a comparison's result."""
     source = packing.graph.input(op)
     if source.dtype != "bool":
-        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to packed numbers is of bool")
+        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to float32 must be of bool")
     numbers = packing.graph.add_constant(packed((UINT8_CODES != 0).astype(np.float32)))
     return packing.add(op, "TABLE", (source.index, numbers), packing.graph.output(op), (0.0, 1.0))
 

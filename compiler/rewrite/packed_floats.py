@@ -115,7 +115,7 @@ def _give_table(packing: Packing, index: int, maker: Operator, dtype: str) -> bo
     if len(island.sources) != 1 or island.sources[0].dtype != dtype:
         return False
     if np.isnan(values).any():
-        raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
+        raise UnsupportedError(f"{label(graph.tensors[index])} is NaN for some codes")
     packing.new.append(Operator(maker.index, "TABLE", (island.sources[0].index, graph.add_constant(values)), (index,)))
     return True
 

@@ -61,7 +61,7 @@ class Packing:
         """Add operators that compute the output of the QUANTIZE `op`; raise `TqError` with the reason if none do."""
         target = self.graph.output(op)
         if target.dtype not in ("int8", "int16"):
-            raise UnsupportedError(f"{label(target)} is {target.dtype}, packed numbers become int8 or int16")
+            raise UnsupportedError(f"{label(target)} is {target.dtype}; float32 must become int8 or int16")
         source = self.packed(op.inputs[0])
         if max(-source.low, source.high) >= target.scale * 2**31:
             raise UnsupportedError(f"{label(self.graph.input(op))} may be 2^31 times the scale of {label(target)}")
@@ -76,7 +76,7 @@ class Packing:
         """Add the division of the QUANTIZE `op` by its scale."""
         target = self.graph.output(op)
         if target.zero_point:
-            raise UnsupportedError(f"{label(target)} has zero point {target.zero_point}, int16 has 0 here")
+            raise UnsupportedError(f"{label(target)} has zero point {target.zero_point}, int16 must have 0 here")
         return self.binary(plain(op), "DIV", source, self.number(target.scale), self.graph.input(op))
 
     def number(self, value: float) -> Packed:
@@ -117,7 +117,7 @@ class Packing:
     def _computed(self, index: int) -> Packed:
         tensor, maker = self.graph.tensors[index], self.graph.maker(index)
         if maker is None or tensor.dtype != "float32":
-            raise UnsupportedError(f"{label(tensor)} is {tensor.dtype} and no code")
+            raise UnsupportedError(f"{label(tensor)} is {tensor.dtype}, not quantized")
         if moved(self.graph, maker) and maker.op not in _NO_MOVES:
             return self._moved(index, maker)
         if maker.op in self.rows:
@@ -177,7 +177,7 @@ class Packing:
     def _reduced(self, op: Operator, tensor: Tensor) -> Packed:
         source, along = self.graph.input(op), self.graph.constant(op, 1)
         if along is None:
-            raise UnsupportedError(f"operator {op.index} ({op.op}) has axes that are computed")
+            raise UnsupportedError(f"operator {op.index} ({op.op}) has computed axes")
         count = math.prod(source.shape[axis] for axis in axes(along, len(source.shape)))
         total = self.summed(op, self.packed(source.index), count, along, tensor,
                             keep_dims=bool_option(op, "keep_dims"))
@@ -211,8 +211,8 @@ class Packing:
     def power(self, op: Operator, part: Packed, like: Tensor) -> Packed:
         """Add e^x."""
         if part.high > MOST_POWER:
-            raise UnsupportedError(f"operator {op.index} ({op.op}) is e^x of what may be {part.high:.3g}, more than "
-                                   f"{MOST_POWER}")
+            raise UnsupportedError(f"operator {op.index} ({op.op}) is e^x of a value that may be {part.high:.3g}, more "
+                                   f"than {MOST_POWER}")
         # One more rounding, because the library's error is slightly more than half a unit in the last place.
         bounds = widened(math.exp(max(part.low, -_MOST_BELOW)), math.exp(part.high), 2)
         return self.add(op, "PACKED_EXP", (part.index,), like, bounds)
@@ -256,7 +256,7 @@ def _like(tensor: Tensor) -> Tensor:
 
 def _checked(tensor: Tensor, low: float, high: float) -> tuple[float, float]:
     if math.isnan(low) or math.isnan(high):
-        raise UnsupportedError(f"{label(tensor)} is not a number for some codes")
+        raise UnsupportedError(f"{label(tensor)} is NaN for some codes")
     if not max(-low, high) < LIMIT:
-        raise UnsupportedError(f"{label(tensor)} may be {max(-low, high):.3g}, more than packed numbers are")
+        raise UnsupportedError(f"{label(tensor)} may be {max(-low, high):.3g}, more than float32 operators support")
     return low, high

@@ -65,10 +65,10 @@ def find_pair(graph: Subject, op: Operator) -> Pair:
     island = Island(graph, target.shape, most=2)
     expected = KERNELS["QUANTIZE"](op, graph.subgraph, [island.values(op.inputs[0])])[0].astype(np.int64)
     if len(island.sources) != 2 or any(each.dtype != "int8" for each in island.sources) or target.dtype != "int8":
-        raise UnsupportedError("a pair is of two int8 tensors")
+        raise UnsupportedError("a pair must be two int8 tensors")
     first, second = island.sources
     if np.broadcast_shapes(first.shape, second.shape) != target.shape:
-        raise UnsupportedError(f"{label(target)} has another shape than its two tensors together")
+        raise UnsupportedError(f"{label(target)} has a different shape from its two tensors together")
     node = _find_node(island, op.inputs[0])
     kind = _NODES[node.op.op]
     one, other = _parts(island, node.op)
@@ -87,7 +87,7 @@ def find_pair(graph: Subject, op: Operator) -> Pair:
     wrong = int((np.clip(made, low, high) != expected).sum())
     if wrong:
         raise UnsupportedError(f"in fixed point {wrong} of 65536 pairs of codes of {label(first)} and {label(second)} "
-                               "give another result than float32")
+                               "give a different result from float32")
     return Pair((first, second), tables, {"kind": kind, "multiplier": multiplier, "shift": shift,
                                           "zero_point": zero_point, "act_min": low, "act_max": high})
 
@@ -99,8 +99,8 @@ def _find_node(island: Island, index: int) -> _Node:
     sizes = [island.values(each) for each in maker.inputs]
     if all(256 in values.shape for values in sizes) and len(sizes) == 2:
         if maker.op not in _NODES or any(values.shape == (256, 256) for values in sizes):
-            raise UnsupportedError(f"operator {maker.index} ({maker.op}) is no sum, difference, product, maximum or "
-                                   "minimum of a function of each tensor")
+            raise UnsupportedError(f"operator {maker.index} ({maker.op}) is not a sum, difference, product, maximum "
+                                   "or minimum of a function of each tensor")
         return _Node(maker, 1.0, 0.0)
     joined = next((position for position, values in enumerate(sizes) if values.shape == (256, 256)), None)
     if joined is None:
@@ -113,8 +113,8 @@ def _find_node(island: Island, index: int) -> _Node:
         return _Node(inner.op, inner.factor, inner.offset + (constant if maker.op == "ADD" else -constant))
     factor = {"MUL": constant, "DIV": 1 / constant if constant and not joined else 0.0}.get(maker.op, 0.0)
     if factor <= 0:
-        raise UnsupportedError(f"operator {maker.index} ({maker.op}) after the two tensors are joined is none that "
-                               "keeps their order")
+        raise UnsupportedError(f"operator {maker.index} ({maker.op}) after the two tensors are joined does not keep "
+                               "their order")
     return _Node(inner.op, inner.factor * factor, inner.offset * factor)
 
 
@@ -177,7 +177,7 @@ def _whole(values: Array) -> tuple[IntArray, float]:
     unit = most / round(most / float(steps.min()))
     numbers = np.round(flat / unit)
     if np.abs(numbers).max() >= 1 << 15 or np.abs(flat / unit - numbers).max() > 1e-3:
-        raise UnsupportedError("the factors of its product are no multiples of a number")
+        raise UnsupportedError("the factors of its product are not multiples of one value")
     return numbers.astype(np.int64), unit
 
 

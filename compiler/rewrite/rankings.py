@@ -56,7 +56,7 @@ class _Ranking:
             parts.append(np.zeros(1, np.float32))
         self.numbers: Float32 = np.unique(np.concatenate(parts))
         if np.isnan(self.numbers).any():
-            raise UnsupportedError(f"{label(graph.tensors[index])} is not a number for some codes")
+            raise UnsupportedError(f"{label(graph.tensors[index])} is NaN for some codes")
 
     def _collect(self, index: int) -> None:
         graph, tensor = self._graph, self._graph.tensors[index]
@@ -80,7 +80,7 @@ class _Ranking:
             return
         source = island.sources[0] if island.sources else None
         if source is None or source.dtype not in (*BYTES, "int16"):
-            raise UnsupportedError(f"{label(tensor)} does not come of a tensor of codes")
+            raise UnsupportedError(f"{label(tensor)} does not come from a quantized tensor")
         self.leaves[index] = _Leaf(source, np.broadcast_to(values, (1 << 16 if source.dtype == "int16" else 256,)))
 
     @property
@@ -91,8 +91,8 @@ class _Ranking:
     def places(self, index: int, at: int, made: list[Operator]) -> int:
         """Add operators that compute a tensor of ranks to `made`, and return the tensor; `at` is their index."""
         if not self._is_byte and any(move.op in _OF_BYTES for move in self._moves):
-            raise UnsupportedError(f"{label(self._graph.tensors[index])} can be {len(self.numbers)} different numbers, "
-                                   "more than a byte tells apart, and is interpolated")
+            raise UnsupportedError(f"{label(self._graph.tensors[index])} can be {len(self.numbers)} different values, "
+                                   "more than a byte can distinguish, and is interpolated")
         known = {leaf: self._looked_up(leaf, at, made) for leaf in self.leaves}
         for move in self._moves:
             inputs = list(move.inputs)

@@ -19,13 +19,16 @@ from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPER
 __all__ = ["check_floats", "refuse_unknown"]
 
 #: Reasons for operators that are supported in few cases or not at all.
-_WHY_LEFT = {**{name: f"{name} is taken where its results follow from shapes and constants" for name in ONLY_KNOWN},
-        **{name: f"{name} is taken of int32, or of float32 between codes, by constant segments" for name in SEGMENTS},
-        "BUCKETIZE": "BUCKETIZE is taken of float32 that is the model's input, or a function of one tensor of codes",
-        "WHERE": "WHERE has as many results as elements are true, which no shape says: choose by a mask with "
+_WHY_LEFT = {**{name: f"{name} is supported where its results follow from shapes and constants" for name in ONLY_KNOWN},
+        **{name: f"{name} is supported for int32, or for float32 between codes, with constant "
+                 "segments" for name in SEGMENTS},
+        "BUCKETIZE": "BUCKETIZE is supported for float32 that is the model's input, or a function of one quantized "
+                     "tensor",
+        "WHERE": "WHERE has one result per true element, so its shape is not known: choose by a mask with "
                  "SELECT_V2, or keep a fixed number with TOPK_V2",
-        "ADD_N": "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes",
-        "CUMSUM": "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 computed inside the model"}
+        "ADD_N": "ADD_N is supported for two or more tensors of one shape, of int32, or of float32 between codes",
+        "CUMSUM": "CUMSUM is supported for int32 and int64 along a constant axis, and for float32 computed inside the "
+                  "model"}
 
 
 def check_floats(subgraph: Subgraph) -> None:
@@ -48,7 +51,7 @@ def check_floats(subgraph: Subgraph) -> None:
 
 #: Reasons for operators with their own pattern.
 _OWN = {"ADD_N": " (its tensors have different shapes)",
-        "ASSIGN_VARIABLE": " (what is in the variable first, or assigned to it, is not all codes of one scale)"}
+        "ASSIGN_VARIABLE": " (the variable's initial value and all assigned values must be codes of one scale)"}
 #: Functions that raise the reason, by operator name.
 _CHECKS = dict.fromkeys(COMPARISONS, check_comparison) | dict.fromkeys(RANKINGS, check_ranking)
 
@@ -88,8 +91,8 @@ def _reason_of_all(graph: Subject, op: Operator) -> str:
             if reason := _why_not_packed(graph, each):
                 return f" ({reason})"
         elif each.op in ("CAST", "BUCKETIZE") and graph.output(each).dtype != "float32" and reached & set(each.inputs):
-            return (f" (operator {each.index} ({each.op}) reads what is computed operator by operator, of which codes "
-                    "alone are made: put QUANTIZE and DEQUANTIZE before it)")
+            return (f" (operator {each.index} ({each.op}) reads float32 that is computed operator by operator, but "
+                    "needs codes: put QUANTIZE and DEQUANTIZE before it)")
         if reached & set(each.inputs):
             reached.update(index for index in each.outputs if graph.tensors[index].dtype == "float32")
     for index in sorted(reached):
@@ -165,4 +168,4 @@ def _why_left(subgraph: Subgraph, op: Operator) -> str:
     if op.op not in FLOAT_OPERATORS:
         return ""
     read, made = (subgraph.tensors[index].dtype for index in (op.inputs[0], op.outputs[0]))
-    return f"; {op.op} is taken of float32 inside a model, here it is from {read} to {made}"
+    return f"; {op.op} is supported for float32 inside a model, here it is from {read} to {made}"

@@ -185,7 +185,7 @@ def rewrite(subgraph: Subgraph, patterns: Sequence[Pattern]) -> Subgraph:
             return subject.subgraph
         late |= fitted if number >= _PASSES // 2 else set()
     names = ", ".join(each.name for each in patterns if each.name in late)
-    what = f"the patterns {names} undo each other" if len(late) > 1 else f"pattern {names} fits what it makes"
+    what = f"the patterns {names} undo each other" if len(late) > 1 else f"pattern {names} matches its own result"
     raise OptionError(f"{what}: after {_PASSES} passes there is still something to rewrite")
 
 
@@ -202,7 +202,7 @@ def check_rewrite(model: Model, subgraph: Subgraph, sets: int = 2) -> None:
         try:
             found = run(other, inputs).outputs
         except TqError as error:
-            raise OptionError(f"after the patterns the model does not run: {error}") from error
+            raise OptionError(f"the model does not run after the patterns: {error}") from error
         for position, (want, got) in enumerate(zip(expected, found, strict=True)):
             if not np.array_equal(want, got):
                 raise OptionError(f"the patterns change output {position} at "

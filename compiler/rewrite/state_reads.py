@@ -20,8 +20,8 @@ def copied_states(subgraph: Subgraph) -> Subgraph:
     """
     for tensor in (subgraph.tensors[index] for index in subgraph.inputs):
         if tensor.is_variable:
-            raise UnsupportedError(f"model input {tensor.name!r} (tensor {tensor.index}) is a variable, which lives on "
-                                   "in the accelerator; give the operator that changes it one of its own")
+            raise UnsupportedError(f"model input {tensor.name!r} (tensor {tensor.index}) is a variable, which stays in "
+                                   "the accelerator; give the operator that changes it one of its own")
     tensors, operators = list(subgraph.tensors), list[Operator]()
     for op in subgraph.operators:
         owned, inputs = STATE_POSITIONS.get(op.op, ()), list(op.inputs)

@@ -66,7 +66,7 @@ def _leaf(graph: Subject, index: int) -> Leaf:
     island = Island(graph, tensor.shape)
     values = island.values(index)
     if not island.sources or island.sources[0].dtype != "int8" or not np.isfinite(values).all():
-        raise UnsupportedError(f"{label(tensor)} is no finite function of an int8 tensor")
+        raise UnsupportedError(f"{label(tensor)} is not a finite function of an int8 tensor")
     return Leaf(island.sources[0], np.broadcast_to(values, (256,)).astype(np.float32))
 
 
@@ -114,12 +114,12 @@ def find_part(graph: Subject, index: int, leaves: list[Leaf]) -> Part:
     first = find_part(graph, maker.inputs[0], leaves)
     if maker.op == "RELU":
         if isinstance(first, Leaf | Looked):
-            raise UnsupportedError(f"{label(tensor)} has another shape than what it comes of")
+            raise UnsupportedError(f"{label(tensor)}'s shape differs from its source's")
         return replace(first, relu=True)
     second = find_part(graph, maker.inputs[1], leaves)
     if maker.op == "SUB":
         if isinstance(second, Sum) or (isinstance(second, Resized) and second.relu):
-            raise UnsupportedError(f"operator {maker.index} (SUB) takes a sum away")
+            raise UnsupportedError(f"operator {maker.index} (SUB) subtracts a sum")
         second = replace(second, values=-second.values)
     fused = str_option(maker, "fused_activation_function")
     if fused not in ("NONE", "RELU"):

@@ -28,15 +28,15 @@ def table_of_two(graph: Subject, op: Operator) -> Operator:
     made = KERNELS["QUANTIZE"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
     sources = island.sources
     if len(sources) != 2 or target.dtype not in ("int8", "int16") or all(map(_is_constant, sources)):
-        raise UnsupportedError(f"{label(target)} is no int8 or int16 of two tensors of bytes")
+        raise UnsupportedError(f"{label(target)} is not an int8 or int16 function of two tensors of bytes")
     if np.broadcast_shapes(sources[0].shape, sources[1].shape) != target.shape:
-        raise UnsupportedError(f"{label(target)} has another shape than its two tensors together")
+        raise UnsupportedError(f"{label(target)} has a different shape from its two tensors together")
     if not _is_constant(sources[0]):
         sources, made = sources[::-1], made.T
     if len(made) > 256:
         names = " and ".join(map(label, constants))
         raise UnsupportedError(f"{names} {'holds' if len(constants) == 1 else 'together hold'} {len(made)} different "
-                               "numbers, more than a byte tells apart")
+                               "values, more than a byte can distinguish")
     table = np.zeros((256, 256), made.dtype)
     table[:len(made) if _is_constant(sources[0]) else 256] = made
     inputs = [_index(graph, source) for source in reversed(sources)]

@@ -83,8 +83,8 @@ class ZeroSigns:
             return [index]
         maker = self._graph.maker(index)
         if maker is None or maker.op not in _SIGNED or maker.options.get("fused_activation_function", "NONE") != "NONE":
-            raise UnsupportedError(f"{label(self._graph.tensors[index])} may be -0, which packed numbers do not tell "
-                                   "from 0")
+            raise UnsupportedError(f"{label(self._graph.tensors[index])} may be -0, which float32 operators do not "
+                                   "distinguish from 0")
         found = [each for at in range(_SIGNED[maker.op]) for each in self.factors(maker.inputs[at])]
         return [*found, self._graph.add_constant(np.array(-1, np.float32))] if maker.op == "NEG" else found
 

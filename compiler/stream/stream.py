@@ -125,7 +125,7 @@ class Stream:
             layer: int, meaning: Meaning | None = None) -> Operation:
         """Append an operation and find the operations that it must wait for."""
         if len(self.items) + self.work >= MOST_COMMANDS:
-            raise UnsupportedError(f"{self.names[layer]} brings the model to more than {MOST_COMMANDS} commands; use a "
+            raise UnsupportedError(f"{self.names[layer]} raises the model to more than {MOST_COMMANDS} commands; use a "
                                    "larger configuration or smaller tensors")
         operation = Operation(unit, dict(fields), reads, writes, layer, meaning=meaning)
         if unit is Unit.VECTOR and "last" in fields:

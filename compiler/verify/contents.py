@@ -195,7 +195,7 @@ class Contents:
         key = number, id(value), False
         if key not in self._found:
             if id(value.root) not in self._before[number]:
-                raise DataflowError(f"{value.name!r} is no input of its layer")
+                raise DataflowError(f"{value.name!r} is not an input of its layer")
             there = self._before[number][id(value.root)]
             if value.flip:
                 there = there ^ self.numbers.flipped

@@ -48,7 +48,7 @@ NAMES = ", ".join(PRESETS)
      "-o small.tflite: is an input of this command; choose another file"),
     (["compile", "small.tflite", "-o", "same", "--json", "same"],
      "--json same: is the file of -o too; choose another file"),
-    (["compile", "small.tflite", "--patterns", "nope.py"], "nope.py is no Python file; give one with patterns"),
+    (["compile", "small.tflite", "--patterns", "nope.py"], "nope.py is not a Python file; give one with patterns"),
     (["compile", "small.tflite", "--patterns", "a.py", "-o", "a.py"],
      "-o a.py: is an input of this command; choose another file"),
     (["compile", "small.tflite", "--frob"], "No such option '--frob'. Try 'tq-hw compile --help'."),
@@ -177,10 +177,10 @@ def test_unsupported_operator_is_named(tq: Tq, tmp_path: Path) -> None:
     result = tq("compile", "cumsum.tflite")
     assert result.code == 2
     assert result.err == ("tq-hw: cumsum.tflite: not supported: CUMSUM (operator 1); `tq-hw ops` lists the operators "
-                          "that are; CUMSUM is taken of int32 and int64 along a constant axis, and of float32 computed "
-                          "inside the model\n1 of 2 operators are not supported; `tq-hw ops` lists those that are:\n"
-                          "  CUMSUM (operator 1): CUMSUM is taken of int32 and int64 along a constant axis, and of "
-                          "float32 computed inside the model\n"
+                          "that are; CUMSUM is supported for int32 and int64 along a constant axis, and for float32 "
+                          "computed inside the model\n1 of 2 operators are not supported; `tq-hw ops` lists those that "
+                          "are:\n  CUMSUM (operator 1): CUMSUM is supported for int32 and int64 along a constant axis, "
+                          "and for float32 computed inside the model\n"
                           "with --partition 1 of 2 operators, none of which multiplies, would be on the accelerator, "
                           "the rest in LiteRT\n")
 

@@ -46,8 +46,8 @@ def test_activations_larger_than_memory() -> None:
     weights = b.constant(np.ones((160, 1, 1, 16), np.int8), scale=0.1)
     x = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 160)], padding="SAME", scale=0.1)
     out = b.add("MAX_POOL_2D", [x], filter_height=4, filter_width=4, stride_h=4, stride_w=4, padding="SAME")
-    assert _refusal(b, out) == ("operator 0 (CONV_2D) brings the activations to 372,000,000 bytes of memory, "
-                                "268,435,456 are the most; use smaller tensors")
+    assert _refusal(b, out) == ("operator 0 (CONV_2D) raises the activations to 372,000,000 bytes of memory, "
+                                "at most 268,435,456 fit; use smaller tensors")
 
 
 def test_more_commands_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,7 +55,7 @@ def test_more_commands_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> Non
     b = ModelBuilder("m")
     x = b.input((1, 40, 40, 16), scale=0.1)
     out = b.add("ADD", [x, b.input((1, 40, 40, 16), scale=0.1)], scale=0.2)
-    assert _refusal(b, out) == ("operator 0 (ADD) brings the model to more than 20 commands; use a larger "
+    assert _refusal(b, out) == ("operator 0 (ADD) raises the model to more than 20 commands; use a larger "
                                 "configuration or smaller tensors")
 
 
@@ -113,7 +113,7 @@ def test_a_float_input_quantized_twice() -> None:
     assert compile_model(parse_model(b.build(out), "m"), load_config("n16")).program.inputs[0].edge == "quantize"
     other = b.add("QUANTIZE", [x], scale=0.2, zero_point=3)
     assert _refusal(b, out, other) == ("operator 3 (QUANTIZE): float32 input 'x' (tensor 0) is quantized in two ways; "
-                                       "quantize it once, and its int8 tensor again")
+                                       "quantize it once, then requantize its int8 tensor")
 
 
 def test_a_cast_of_64_bits_to_bool_sees_all_of_them() -> None:
@@ -151,6 +151,6 @@ def test_large_windows_at_the_border() -> None:
     b = ModelBuilder("m")
     out = b.add("AVERAGE_POOL_2D", [b.input((1, 60, 60, 8), scale=0.1)], filter_height=50, filter_width=50,
                 padding="SAME")
-    assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D): windows of 50x50 reach over the border of the image in "
+    assert _refusal(b, out) == ("operator 0 (AVERAGE_POOL_2D): windows of 50x50 extend beyond the image in "
                                 "2500 ways, at most 400 are supported; a smaller filter, larger strides or VALID "
                                 "padding help")

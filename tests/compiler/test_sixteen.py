@@ -173,13 +173,13 @@ def dense(scale: float = 0.004, bias: int = 5) -> Model:
 
 
 @pytest.mark.parametrize("model, message", [
-    (dense(bias=1 << 31).under("litert"), "sums of 2147352576..2147614716 leave int32, in which LiteRT's rescaling in "
-     "double is done; smaller weights or fewer inputs, or --profile canon, help"),
+    (dense(bias=1 << 31).under("litert"), "sums of 2147352576..2147614716 exceed int32, on which LiteRT rescales in "
+     "double; smaller weights or fewer inputs, or --profile canon, help"),
     (dense(scale=4e-6).under("litert"), "LiteRT rescales sums of int16 in double, by 0.610352: factors of 1/2 and more "
      "are not supported; use a larger output scale, or --profile canon"),
     (dense(scale=3e-8), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^6 or "
      "more; use a larger output scale"),
-    (dense(bias=1 << 40), "sums of 1099511496704..1099511758844 leave the 40 bits that are kept of them; use smaller "
+    (dense(bias=1 << 40), "sums of 1099511496704..1099511758844 exceed the 40 bits that are kept of them; use smaller "
      "biases or fewer inputs"),
 ])
 def test_refuses(model: Model, message: str) -> None:
@@ -191,8 +191,8 @@ def test_refuses(model: Model, message: str) -> None:
 def test_refuses_sums_beyond_int32_that_count() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(repeated(0.2), load_config("tiny"))
-    assert str(caught.value) == ("operator 1 (FULLY_CONNECTED): sums of -2496921600..2496921600 leave int32, in which "
-                                 "LiteRT's rescaling in double is done; smaller weights or fewer inputs, or "
+    assert str(caught.value) == ("operator 1 (FULLY_CONNECTED): sums of -2496921600..2496921600 exceed int32, on which "
+                                 "LiteRT rescales in double; smaller weights or fewer inputs, or "
                                  "--profile canon, help")
 
 

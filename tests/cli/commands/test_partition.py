@@ -195,7 +195,7 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
         b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32")))
     result = tq("compile", "--partition", "soft.tflite")
     assert (result.code, result.err) == (
-        2, "tq-hw: soft.tflite: soft: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0 "
+        2, "tq-hw: soft.tflite: soft: the accelerator supports no operator of the model: operator 0 (SOFTMAX): input 0 "
         "(tensor 0, 't0') must be int8, not float32; quantize the model to int8\n")
 
 
@@ -224,7 +224,7 @@ def test_a_refusal_counts_operators_of_one_kind(tq: Tq, tmp_path: Path) -> None:
     result = tq("compile", "many.tflite")
     assert result.err.splitlines()[1:] == [
         "3 of 4 operators are not supported; `tq-hw ops` lists those that are:",
-        "  CUSTOM:mine (3, the first is operator 1): the accelerator does not have this operator",
+        "  CUSTOM:mine (3, the first is operator 1): the accelerator does not support this operator",
         "with --partition 1 of 4 operators, none of which multiplies, would be on the accelerator, the rest in LiteRT"]
 
 
@@ -236,7 +236,7 @@ def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> 
     b.operator("SQUARE", [x], [square])
     (tmp_path / "mixed.tflite").write_bytes(b.build(square))
     result = tq("compile", "mixed.tflite")
-    why = "SQUARE is taken of float32 inside a model, here it is from int16 to float32"
+    why = "SQUARE is supported for float32 inside a model, here it is from int16 to float32"
     assert result.err.splitlines()[:3] == [
         "tq-hw: mixed.tflite: not supported: SQUARE (operator 1); `tq-hw ops` lists the operators that are; " + why,
         "1 of 2 operators are not supported; `tq-hw ops` lists those that are:", f"  SQUARE (operator 1): {why}"]

@@ -233,8 +233,8 @@ def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
 
 
 def test_what_never_starts_names_its_operator() -> None:
-    fault = ("operator 3 (CONV_2D) has commands that wait for others which wait for them, a fault of the compiler; "
-             "another configuration may cut the layer in another way")
+    fault = ("operator 3 (CONV_2D) has commands that wait for each other, a bug in the compiler; another configuration "
+             "may divide the layer differently")
     # The requantization of the first tiles waits for a load over their input: for the last tile, which has no buffer.
     behind_load = Stream(CONFIG, names=("", "operator 3 (CONV_2D)"))
     behind_load.uop(0, {"a_source": 2, "destination": 1})

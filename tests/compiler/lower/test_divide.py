@@ -61,8 +61,8 @@ def test_tables_have_an_entry_for_a_divisor_of_zero(oracles: Callable[[str], Ora
      "where the kernels shift by a negative count; found 2.5e+07"),
     ("REDUCE_PROD", 1e-9, "operator 0 (REDUCE_PROD): a product may exceed 47 bits, or 32 after rescaling: the kernels "
      "are undefined there; reduce fewer elements"),
-    ("REDUCE_PROD", 3e-4, "operator 0 (REDUCE_PROD): a product may leave 32 bits, in which the vector unit multiplies; "
-     "a larger output scale or fewer elements help"),
+    ("REDUCE_PROD", 3e-4, "operator 0 (REDUCE_PROD): a product may exceed the 32 bits in which the vector unit "
+     "multiplies; a larger output scale or fewer elements help"),
 ])
 def test_refused(op: str, out_scale: float, message: str) -> None:
     data = quotients(out_scale)

@@ -137,5 +137,5 @@ def test_where_has_no_shape() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(data, "m"), PRESETS["n8"])
     assert str(caught.value) == (
-        "not supported: WHERE (operator 0); `tq-hw ops` lists the operators that are; WHERE has as many results as "
-        "elements are true, which no shape says: choose by a mask with SELECT_V2, or keep a fixed number with TOPK_V2")
+        "not supported: WHERE (operator 0); `tq-hw ops` lists the operators that are; WHERE has one result per true "
+        "element, so its shape is not known: choose by a mask with SELECT_V2, or keep a fixed number with TOPK_V2")

@@ -71,7 +71,7 @@ def test_a_model_of_the_host_alone_is_refused():
     with pytest.raises(UnsupportedError) as caught:
         partition(model, TINY)
     assert str(caught.value) == (
-        "float: the accelerator takes no operator of the model: operator 0 (SOFTMAX): input 0 (tensor 0, "
+        "float: the accelerator supports no operator of the model: operator 0 (SOFTMAX): input 0 (tensor 0, "
         "'t0') must be int8, not float32; quantize the model to int8")
 
 
@@ -91,8 +91,8 @@ def test_a_refused_model_is_not_offered_what_is_done():
         with pytest.raises(UnsupportedError) as caught:
             partition(model, TINY)
         assert str(caught.value) == (
-            f"weights: the accelerator takes no operator of the model: operator {int(dequantized)} (CONV_2D): input 0, "
-            f"tensor 0 't0', has type float32, expected int8 or int16; {'' if dequantized else DYNAMIC}quantize the "
+            f"weights: the accelerator supports no operator of the model: operator {int(dequantized)} (CONV_2D): input "
+            f"0, tensor 0 't0', has type float32, expected int8 or int16; {'' if dequantized else DYNAMIC}quantize the "
             "whole model to int8")
 
 

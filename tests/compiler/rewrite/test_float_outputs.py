@@ -209,14 +209,14 @@ def test_in_rtl() -> None:
         assert found.tobytes() == expected.tobytes()
 
 
-ZERO = "may be -0, which packed numbers do not tell from 0"
+ZERO = "may be -0, which float32 operators do not distinguish from 0"
 
 
 @pytest.mark.parametrize(("end", "reason"), [
     (lambda b, x: b.add("RELU", [b.add("NEG", [x])]), f"tensor 6 ('t6') {ZERO}"),
     (lambda b, x: b.add("RESHAPE", [b.add("MUL", [x, x2(b)]), number(b, [6])], shape=(6,)),
      f"tensor 12 ('t12') {ZERO}"),
-    (lambda b, x: b.add("SQRT", [real(b, (2, 3))]), "tensor 7 ('t7') is not a number for some codes"),
+    (lambda b, x: b.add("SQRT", [real(b, (2, 3))]), "tensor 7 ('t7') is NaN for some codes"),
     (lambda b, x: b.add("COS", [x]), "operator 3 (COS) of float32 is not computed")],
     ids=["relu", "move", "root", "tanh"])
 def test_what_is_not_given(end: Callable[[ModelBuilder, int], int], reason: str) -> None:

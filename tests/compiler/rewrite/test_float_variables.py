@@ -118,9 +118,9 @@ def test_a_ring_that_begins_with_other_numbers_stays_with_the_host() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(write_model(model), "ring"), load_config("n8"))
     assert str(caught.value) == (
-        "operator 9 (ASSIGN_VARIABLE): input 1, tensor 10 ('t10'), is float32 computed inside the model (what is in "
-        "the variable first, or assigned to it, is not all codes of one scale); supported are float32 operators that "
-        "together are a function of one int8 or int16 tensor or of two int8 tensors, or "
+        "operator 9 (ASSIGN_VARIABLE): input 1, tensor 10 ('t10'), is float32 computed inside the model (the "
+        "variable's initial value and all assigned values must be codes of one scale); supported are float32 operators "
+        "that together are a function of one int8 or int16 tensor or of two int8 tensors, or "
         f"{', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output; "
         "`tq-hw compile --partition` leaves others to LiteRT on the host")
 

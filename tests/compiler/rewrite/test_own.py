@@ -49,7 +49,7 @@ def test_a_pattern_without_end_is_refused() -> None:
     @pattern("ADD")
     def turn(graph: Subject, op: Operator) -> Rewrite | None:
         return Rewrite([op], [changed(op, inputs=op.inputs[::-1])])
-    assert _refusal(turn) == "pattern turn fits what it makes: after 64 passes there is still something to rewrite"
+    assert _refusal(turn) == "pattern turn matches its own result: after 64 passes there is still something to rewrite"
 
     @pattern("ADD")
     def there(graph: Subject, op: Operator) -> Rewrite | None:
@@ -66,7 +66,7 @@ def test_a_broken_model_is_refused() -> None:
     @pattern("ADD")
     def lose(graph: Subject, op: Operator) -> Rewrite | None:
         return Rewrite([op], [])
-    assert _refusal(lose) == ("after the patterns the model does not run: operator 2 (TANH): input 0 (tensor 2) "
+    assert _refusal(lose) == ("the model does not run after the patterns: operator 2 (TANH): input 0 (tensor 2) "
                               "is not computed yet")
 
 
@@ -95,7 +95,7 @@ def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
     (f"{_HEAD}@pattern('AVG_POOL_2D')\ndef f(graph, op):\n    return None\n",
      ": pattern f: there is no operator 'AVG_POOL_2D'; did you mean AVERAGE_POOL_2D?"),
     (f"{_HEAD}@pattern()\ndef f(graph, op):\n    return None\n",
-     ": pattern f: names no operator, so that it is never called; for example @pattern(\"ADD\")")])
+     ": pattern f: names no operator, so it is never called; for example @pattern(\"ADD\")")])
 def test_a_file_without_patterns(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.py"
     path.write_text(text, encoding="utf-8")
@@ -120,4 +120,4 @@ def test_a_mistake_in_a_pattern_is_its_own(tmp_path: Path, text: str, message: s
 def test_no_file(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as caught:
         load_patterns(tmp_path / "none.py")
-    assert str(caught.value) == f"{tmp_path / 'none.py'} is no Python file; give one with patterns"
+    assert str(caught.value) == f"{tmp_path / 'none.py'} is not a Python file; give one with patterns"

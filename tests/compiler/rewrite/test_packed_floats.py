@@ -243,12 +243,13 @@ def test_in_rtl() -> None:
     (lambda b, x: b.add("LEAKY_RELU", [x], options={"alpha": 1.5}),
      "operator 3 (LEAKY_RELU) of float32 has alpha 1.5, which must be from 0 to 1"),
     (lambda b, x: b.add("EXP", [b.add("MUL", [x, floats(b, 9)])]),
-     "operator 4 (EXP) is e^x of what may be 99.5, more than 72"),
+     "operator 4 (EXP) is e^x of a value that may be 99.5, more than 72"),
     (lambda b, x: b.add("COS", [x]), "operator 3 (COS) of float32 is not computed"),
     (lambda b, x: b.add("ADD", [x, x], options={"fused_activation_function": "TANH"}),
-     "operator 3 (ADD) has TANH; packed numbers have RELU, RELU6, RELU_0_TO_1, RELU_N1_TO_1"),
+     "operator 3 (ADD) has TANH; float32 has RELU, RELU6, RELU_0_TO_1, RELU_N1_TO_1"),
     (lambda b, x: b.add("MUL", [x, floats(b, 1e30)]), "tensor 6 ('t6') may be 2^31 times the scale of tensor 7 ('t7')"),
-    (lambda b, x: b.add("MUL", [x, floats(b, 1e31)]), "tensor 6 ('t6') may be 1.11e+32, more than packed numbers are"),
+    (lambda b, x: b.add("MUL", [x, floats(b, 1e31)]), "tensor 6 ('t6') may be 1.11e+32, more than float32 operators "
+                                                      "support"),
 ], ids=["rsqrt of 0", "sqrt", "quotient", "leaky", "power", "tanh", "fused", "code", "large"])
 def test_what_is_not_packed(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
     b = ModelBuilder("not")

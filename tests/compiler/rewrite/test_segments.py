@@ -93,4 +93,4 @@ def test_computed_segments_are_refused() -> None:
         compile_model(parse_model(b.build(b.add("UNSORTED_SEGMENT_MAX", ends)), "met"), load_config("n8"))
     assert str(caught.value) == (
         "not supported: UNSORTED_SEGMENT_MAX (operator 0); `tq-hw ops` lists the operators that are; "
-        "UNSORTED_SEGMENT_MAX is taken of int32, or of float32 between codes, by constant segments")
+        "UNSORTED_SEGMENT_MAX is supported for int32, or for float32 between codes, with constant segments")

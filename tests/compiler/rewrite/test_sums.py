@@ -63,9 +63,9 @@ def test_reductions_of_int64(litert: Oracle, op: str, shape: tuple[int, ...], ax
 
 
 @pytest.mark.parametrize(("op", "inputs", "why"), [
-    ("CUMSUM", 2, "CUMSUM is taken of int32 and int64 along a constant axis, and of float32 computed inside "
+    ("CUMSUM", 2, "CUMSUM is supported for int32 and int64 along a constant axis, and for float32 computed inside "
      "the model"),
-    ("ADD_N", 1, "ADD_N is taken of two tensors or more of one shape, of int32, or of float32 between codes")])
+    ("ADD_N", 1, "ADD_N is supported for two or more tensors of one shape, of int32, or of float32 between codes")])
 def test_what_is_taken(op: str, inputs: int, why: str) -> None:
     b = ModelBuilder("left")
     terms = [b.input((4,), "int32"), b.input((), "int32")][:inputs]

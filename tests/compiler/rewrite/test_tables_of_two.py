@@ -106,4 +106,4 @@ def test_more_numbers_than_a_byte_are_no_table() -> None:
     main = parse_model(b.build(b.add("QUANTIZE", [b.add("MUL", [x, numbers])], scale=0.1)), "many").main
     with pytest.raises(UnsupportedError) as caught:
         table_of_two(Subject(main), main.operators[-1])
-    assert str(caught.value) == "tensor 2 ('t2') holds 300 different numbers, more than a byte tells apart"
+    assert str(caught.value) == "tensor 2 ('t2') holds 300 different values, more than a byte can distinguish"

@@ -90,7 +90,7 @@ def test_what_is_not_known() -> None:
         compile_model(parse_model(b.build(add(b, "BROADCAST_ARGS", (4,), "int32", x, i32(2, 2, 2, 2))), "unknown"),
                       load_config("n8"))
     assert str(caught.value) == ("not supported: BROADCAST_ARGS (operator 0); `tq-hw ops` lists the operators that are"
-                                 "; BROADCAST_ARGS is taken where its results follow from shapes and constants")
+                                 "; BROADCAST_ARGS is supported where its results follow from shapes and constants")
 
 
 def test_a_divisor_of_0() -> None:
