@@ -103,8 +103,8 @@ def test_a_difference_is_found_in_the_profile(tq: Tq, relu6_dense: Path) -> None
     np.savez("two.npz", input_0=sets(), expected_0=wrong)
     assert tq("verify", "two.tflite", *TINY, "--profile", "tflm", "--json", "-").err == (
         f"tq-hw: 1 of 1 cases differ; first two: input set 0, output 0, element [0, 0] is {right[0, 0, 0]}, expected "
-        f"{wrong[0, 0, 0]} (1 of 240 differ) by the stored expectations; the golden model gives what the executor "
-        "gives\n")
+        f"{wrong[0, 0, 0]} (1 of 240 differ) by the stored expectations; the golden model agrees with the "
+        "executor\n")
 
 
 def test_report(tq: Tq, relu6_dense: Path) -> None:

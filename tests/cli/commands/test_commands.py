@@ -163,7 +163,7 @@ def test_stored_expectation_that_is_wrong_is_a_failure(tq: Tq, case: Path) -> No
     result = tq("verify", case.name, "--engine", "executor", "--config", "tiny", "--json", "j.json")
     right = int(arrays["expected_0"][1, 0, 2, 1, 3])
     message = (f"input set 1, output 0, element [0, 2, 1, 3] is {right ^ 1}, expected {right} (1 of 24 differ) by the "
-               "stored expectations; the golden model gives what the executor gives")
+               "stored expectations; the golden model agrees with the executor")
     assert (result.code, result.err) == (1, "tq-hw: 1 of 1 cases differ; first small\n")
     assert result.out == f"failed      small: {message}\n0 passed, 1 failed, 0 unsupported\n"
     quiet = tq("verify", case.name, "--engine", "executor", "--config", "tiny", "--json", "-")

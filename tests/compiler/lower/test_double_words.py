@@ -87,4 +87,5 @@ def test_an_activation_is_refused() -> None:
     data = b.build(b.add("ADD", [x, b.constant(np.array(1, np.int64))], fused_activation_function="RELU6"))
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(data, "m"), PRESETS["n8"])
-    assert str(caught.value) == "operator 0 (ADD): Fuse no activation into sums and products of int64; found RELU6"
+    assert str(caught.value) == ("operator 0 (ADD): Do not fuse an activation into sums and products of int64; found "
+                                 "RELU6")

@@ -169,7 +169,7 @@ def test_a_state_that_the_caller_gives_is_refused() -> None:
     given = [np.ones((1, 8), np.int8), np.ones((1, 12), np.int16)]
     run(model, given)
     assert (given[1] == 1).all()
-    with pytest.raises(UnsupportedError, match="is a variable, which lives on"):
+    with pytest.raises(UnsupportedError, match="is a variable, which stays in the accelerator"):
         compile_model(model, load_config("n16"))
 
 

@@ -98,7 +98,7 @@ def test_a_window_that_is_too_large() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(out), "m"), load_config("n16"))
     assert str(caught.value) == ("operator 0 (AVERAGE_POOL_2D): Filters must have at most 255 rows and columns, unless "
-                                 "there is one for the whole image; found 299x3")
+                                 "one filter covers the whole image; found 299x3")
 
 
 @pytest.mark.parametrize("op", OPS)

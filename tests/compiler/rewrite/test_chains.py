@@ -139,6 +139,6 @@ def test_what_words_do_not_hold() -> None:
     one, two, three = (b.add("DEQUANTIZE", [b.input((8,), scale=scale)]) for scale in (1e-30, 1.0, 1e3))
     made = b.add("QUANTIZE", [b.add("ADD", [b.add("ADD", [one, two]), three])], scale=1.0)
     main = parse_model(b.build(made), "wide").main
-    with pytest.raises(UnsupportedError, match=r"^its numbers reach from 2\^-100 to 2\^17, more than words of int32 "
+    with pytest.raises(UnsupportedError, match=r"^its values reach from 2\^-100 to 2\^17, more than words of int32 "
                                                "hold$"):
         add_chain(Subject(main), main.operators[-1])

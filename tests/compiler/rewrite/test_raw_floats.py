@@ -147,4 +147,4 @@ def test_a_function_that_turns_is_refused() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(made), "sine"), load_config("n8"))
     assert str(caught.value) == ("not supported: SIN (operator 0); `tq-hw ops` lists the operators that are; SIN is "
-                                 "taken of float32 inside a model, here it is from float32 to float32")
+                                 "supported for float32 inside a model, here it is from float32 to float32")

@@ -229,5 +229,5 @@ def test_the_check_sees_vectors_that_overlap(monkeypatch: pytest.MonkeyPatch) ->
     real = fuse._joins
     monkeypatch.setattr(fuse, "_joins", lambda layer, config: real(layer, replace(config, vector_words=256)))
     with pytest.raises(DataflowError, match="the vector in register 0 goes on in register 1, where that of register 1 "
-                                            "was written; this is a defect"):
+                                            "was written; this is a bug in tq-hw"):
         compile_model(model, config)

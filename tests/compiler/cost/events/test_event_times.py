@@ -46,5 +46,5 @@ def test_operations_that_wait_for_each_other_are_named() -> None:
             "count2": 1, "count3": 1}
     first, second = (stream.add(Unit.LOAD, load, (), (), 0) for _ in range(2))
     first.after.append(second)
-    with pytest.raises(UnsupportedError, match="layer 0 has commands that wait for others which wait for them"):
+    with pytest.raises(UnsupportedError, match="layer 0 has commands that wait for each other"):
         event_times(stream, config, stream.assemble(), Memory(), 0)
