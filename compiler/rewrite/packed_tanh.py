@@ -1,7 +1,7 @@
-"""TANH, ELU and SIGN of packed numbers, in the order of glibc's `expm1f` and `tanhf`, as `sim/golden/libm.py` has it.
+"""TANH, ELU and SIGN of packed numbers, in the steps of glibc's `expm1f` and `tanhf` (`sim/golden/libm.py`).
 
-What expm1f does apart for some multiples of ln 2 is one expression here, with numbers that are looked up by the
-multiple. From 22 ln 2 on it rounds otherwise, which neither TANH nor ELU shows: from there on theirs are the same.
+expm1f has special cases for some multiples of ln 2. Here one expression covers them all, with constants that are looked
+up by the multiple. From 22 ln 2 on expm1f rounds differently, but the results of TANH and ELU no longer change there.
 """
 
 from dataclasses import replace
@@ -17,18 +17,18 @@ from tq_hw.sim.golden.libm import EXPM1, INV_LN2, LN2_HI, LN2_LO, Float32
 
 __all__ = ["TANHS"]
 
-#: From these on TANH is 1, and ELU of a negative number -1.
+#: TANH is 1 from here on, and ELU of a negative number is -1.
 _MOST_TANH, _MOST_ELU = 9.5, 20.0
-#: The multiples of ln 2 of which some are taken from numbers between -20 and 19: those of all codes, in their order.
+#: Multiples of ln 2 by unsigned code; numbers between -20 and 19 are reduced by some of them.
 _MULTIPLES = np.clip(UINT8_CODES.view(np.int8).astype(np.int32), -29, 28)
-#: Between what a number less a multiple of ln 2 is, about half of it, and what rounding leaves of it.
+#: Bounds of the remainder, a little more than ln 2 / 2, and of its rounding error.
 _REST, _LOST = 0.36, 2.0**-20
-#: More than e^x - 1 is of numbers up to 19.
+#: Exceeds e^x - 1 for x up to 19.
 _MOST_POWER = 2.0**28
 
 
 def _less_one(steps: Steps, magnitude: Packed, sign: Packed) -> Packed:
-    """e^x - 1 of numbers from -20 to 19, of which magnitude and sign, 1 or -1, are given."""
+    """Compute e^x - 1 for x from -20 to 19, given as magnitude and sign (1 or -1)."""
     one, half, k = steps.number(1), steps.number(0.5), _MULTIPLES
     about = steps.sub(steps.add(steps.scaled(float(INV_LN2), magnitude), half), half)
     codes = steps.codes(steps.mul(about, sign), 0)
@@ -55,7 +55,7 @@ def _less_one(steps: Steps, magnitude: Packed, sign: Packed) -> Packed:
 
 
 def _tanh(packing: Packing, op: Operator) -> Packed:
-    """1 - 2 / (e^2x + 1) from 1 on, and (1 - e^-2x) / (1 + e^-2x) below, each by way of e^y - 1."""
+    """Compute 1 - 2 / (e^2x + 1) from 1 on and (1 - e^-2x) / (1 + e^-2x) below, both from e^y - 1."""
     part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
     zero, one, two = steps.number(0), steps.number(1), steps.number(2)
     magnitude = extreme(packing, steps.op, part, steps.sub(zero, part), least=False)

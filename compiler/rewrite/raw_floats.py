@@ -1,9 +1,9 @@
-"""Float32 that the model's caller gives, read by what is no QUANTIZE: comparisons, counts of boundaries, steps.
+"""Float32 inputs of the model that operators other than QUANTIZE read: comparisons, BUCKETIZE, functions.
 
-The bits of float32 numbers, as int32 in the order of the numbers, are compared in place of them. What QUANTIZE makes of
-a function of such a number that rises, falls, or is even as a square is, changes at certain numbers alone: all of them
-are found when the model is compiled. An input that is read so is not quantized by the host: its own QUANTIZE has steps,
-too.
+The bits of a float32 number become an int32 key; keys sort like the numbers and are compared instead of them. The code
+that QUANTIZE gives for a monotone or even function of an input is a step function of its key. The compiler finds all
+its steps by bisection. The host does not quantize an input that is read this way; the input's own QUANTIZE becomes
+steps as well.
 """
 
 from collections.abc import Callable
@@ -22,13 +22,13 @@ from tq_hw.sim.golden.raw_float import INFINITY, ordered
 __all__ = ["RAW", "read_raw"]
 
 _BYTES = ("int8", "uint8")
-#: A quotient that is quantized as all larger ones are.
+#: A quotient beyond which the code does not change.
 _FAR = np.float32(1024)
-#: Functions of one number that never fall, or never rise.
+#: Monotone functions of one number.
 _MONOTONE = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "FLOOR", "CEIL", "ROUND", "NEG", "SIGN")
-#: The same, where the other number is a constant.
+#: Operators that are monotone if their other input is a constant.
 _WITH_CONSTANT = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
-#: What falls up to 0, and rises from there.
+#: Even functions: they fall up to 0 and rise from there.
 _EVEN = ("ABS", "SQUARE")
 Function = Callable[[IntArray], Float32]
 
@@ -45,7 +45,7 @@ def _is_given(graph: Subject, index: int) -> bool:
 
 
 def _order(graph: Subject, op: Operator, index: int, made: list[Operator], *, high: bool) -> int:
-    """Return a tensor of int32 in the order of a tensor's numbers."""
+    """Return a tensor of int32 keys that sort like the numbers of a tensor."""
     tensor = graph.tensors[index]
     if tensor.data is not None:
         return graph.add_constant(ordered(tensor.data.view(np.int32).astype(np.int64)).astype(np.int32))
@@ -56,7 +56,7 @@ def _order(graph: Subject, op: Operator, index: int, made: list[Operator], *, hi
 
 @pattern(*COMPARISONS)
 def comparison_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
-    """A comparison of what the caller gives is one of integers; it is as float32's where there is no number."""
+    """Compare inputs of the model by their keys; NaN compares as in float32."""
     given = [_is_given(graph, index) for index in op.inputs]
     for index, is_given in zip(op.inputs, given, strict=True):
         data = graph.tensors[index].data
@@ -65,7 +65,7 @@ def comparison_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
     if not any(given):
         return None
     made: list[Operator] = []
-    # What is no number is on the side where it makes LESS, or GREATER, false.
+    # NaN gets the key at the end where it makes LESS, or GREATER, false.
     less = not op.op.startswith("GREATER")
     inputs = tuple(_order(graph, op, index, made, high=less == (position == 0))
                    for position, index in enumerate(op.inputs))
@@ -81,7 +81,7 @@ def _stepped(graph: Subject, op: Operator, source: int, first: int, places: IntA
 
 @pattern("BUCKETIZE")
 def buckets_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
-    """The count of boundaries that a number has reached is one of steps."""
+    """Count the boundaries that an input has reached as steps."""
     boundaries = np.array(op.options.get("boundaries", ()), np.float32)
     if not _is_given(graph, op.inputs[0]) or np.isnan(boundaries).any() or (np.diff(boundaries) < 0).any():
         return None
@@ -90,7 +90,7 @@ def buckets_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _chain(graph: Subject, index: int) -> list[Operator] | None:
-    """Return the operators from an input of the model to a tensor; None where others than these are among them."""
+    """Return the monotone and even functions from an input of the model to a tensor; None if others are among them."""
     found: list[Operator] = []
     while not _is_given(graph, index):
         maker = graph.maker(index)
@@ -109,7 +109,7 @@ def _chain(graph: Subject, index: int) -> list[Operator] | None:
 
 
 def _function(graph: Subject, chain: list[Operator]) -> Function:
-    """Return what operators make of numbers, which are given by their place in the order of all."""
+    """Return the function that a chain of operators computes, of keys."""
     def compute(order: IntArray) -> Float32:
         values: Float32 = ordered(order).astype(np.int32).view(np.float32)
         for op in chain:
@@ -122,7 +122,7 @@ def _function(graph: Subject, chain: list[Operator]) -> Function:
 
 
 def _places(function: Callable[[IntArray], IntArray], low: int, high: int) -> tuple[IntArray, IntArray]:
-    """Return where in low + 1..high a function that rises or falls all the way changes by one, and by what."""
+    """Return the keys in low + 1..high at which a monotone function changes by one, and the changes."""
     first, last = function(np.array([low, high])).tolist()
     sign = 1 if last >= first else -1
     targets = np.arange(1, abs(last - first) + 1)
@@ -135,7 +135,7 @@ def _places(function: Callable[[IntArray], IntArray], low: int, high: int) -> tu
 
 
 def _parts(graph: Subject, chain: list[Operator]) -> list[int]:
-    """Return places between which what a chain makes rises or falls all the way."""
+    """Return keys between which the result of a chain is monotone."""
     ends = {1 - INFINITY, INFINITY - 1}
     for position, op in enumerate(chain):
         if op.op in _EVEN:
@@ -144,7 +144,7 @@ def _parts(graph: Subject, chain: list[Operator]) -> list[int]:
 
 
 def _turns(function: Function, ends: list[int]) -> set[int]:
-    """Return the last place before, and the first after, each change of a function's sign."""
+    """Return the last key before, and the first after, each change of a function's sign."""
     def signs(order: IntArray) -> IntArray:
         return (function(order) < 0).astype(np.int64)
 
@@ -157,7 +157,7 @@ def _turns(function: Function, ends: list[int]) -> set[int]:
 
 @pattern("QUANTIZE")
 def function_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
-    """Codes of a function of what the caller gives are steps; so are its own where others read its bits."""
+    """Replace QUANTIZE of a function of an input by steps; also of the input itself if others read its bits."""
     target, chain = graph.output(op), _chain(graph, op.inputs[0])
     if chain is None or target.dtype not in _BYTES or (not chain and op.inputs[0] not in read_raw(graph.subgraph)):
         return None
@@ -171,7 +171,7 @@ def function_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
     ends = _parts(graph, chain)
     if np.isnan(function(np.array(ends))).any():
         return None
-    # A place that no number has, where nothing changes, is there if the code is always the same.
+    # A step of 0 at a key that no number has, in case the code never changes.
     parts = [*(_places(codes, low, high) for low, high in pairwise(ends)), (np.array([INT32_MAX]), np.array([0]))]
     places, changes = (np.concatenate(part) for part in zip(*parts, strict=True))
     source = chain[0].inputs[0] if chain and _is_given(graph, chain[0].inputs[0]) else (
@@ -179,5 +179,5 @@ def function_of_inputs(graph: Subject, op: Operator) -> Rewrite | None:
     return _stepped(graph, op, source, int(codes(np.array(ends[:1]))[0]), places, changes)
 
 
-#: In the order in which they are tried.
+#: Patterns in the order in which they are tried.
 RAW = (comparison_of_inputs, buckets_of_inputs, function_of_inputs)
