@@ -1,4 +1,4 @@
-"""Float32 that the model's caller gives, whose bits lie in memory as they are: order, steps, whole numbers."""
+"""Operators on the bits of float32 inputs of a model: FLOAT_ORDER, STEPS, and CAST to int32 and bool."""
 
 import numpy as np
 
@@ -28,7 +28,7 @@ __all__ = ["is_true", "whole_numbers"]
 
 _INT32 = TYPE_CODES["int32"]
 _FRACTION_BITS = 23
-#: Steps that one program takes: two micro-operations each.
+#: Most steps of one program: each takes two or three micro-operations.
 _STEPS = 12
 
 
@@ -39,9 +39,9 @@ def _flat(state: Legalizer, op: Operator, value: Value, out: Value, out_type: in
 
 @lowers("FLOAT_ORDER")
 def lower_float_order(state: Legalizer, op: Operator) -> None:
-    """Bits below 0 are mirrored; what is beyond infinity goes to one end."""
+    """Mirror negative bits; move NaN, which is beyond infinity, to one end."""
     high = bool_option(op, "high")
-    # 1 where it is beyond, then INT32_MIN, or INT32_MIN - 1, which is INT32_MAX; else 0.
+    # 1 beyond infinity, then INT32_MIN, or INT32_MIN - 1, which wraps to INT32_MAX; else 0.
     beyond = (to(1, reg_a(0), immediate(-INFINITY), alu=Alu.LESS) if high else
               to(1, immediate_a(INFINITY), reg_b(0), alu=Alu.LESS))
     end = (to(3, reg_a(1), immediate(31), alu=Alu.SHL),
@@ -55,7 +55,7 @@ def lower_float_order(state: Legalizer, op: Operator) -> None:
 
 @lowers("STEPS")
 def lower_steps(state: Legalizer, op: Operator) -> None:
-    """Some steps after the others, in programs that add to what those before have found."""
+    """A chain of programs: each adds its steps to the result of the one before it."""
     places, changes = (state.constant(op, position).tolist() for position in (1, 2))
     output, value = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
     count, before, last = int(np.prod(output.shape, dtype=np.int64)), list[Value](), max(len(places) - 1, 0) // _STEPS
@@ -76,7 +76,7 @@ def lower_steps(state: Legalizer, op: Operator) -> None:
 
 
 def whole_numbers(state: Legalizer, op: Operator) -> Value:
-    """Return int32 of float32 bits below 2^31 in magnitude, without their fraction."""
+    """Return float32 numbers, below 2^31 in magnitude, truncated to int32."""
     out = Value(f"{state.tensor(op, 0).name} (whole)", op.outputs[0],
                 state.view(state.tensor(op, 0).shape, "int32"))
     exponent = to(1, STREAM_A, immediate(INFINITY), shifted(-_FRACTION_BITS, Rounding.FLOOR), alu=Alu.AND)
@@ -94,7 +94,7 @@ def whole_numbers(state: Legalizer, op: Operator) -> Value:
 
 
 def is_true(state: Legalizer, op: Operator) -> None:
-    """Bool of float32 bits: all but both zeros are true."""
+    """Bool of float32 bits: false for both zeros, else true."""
     _flat(state, op, state.input(op, 0), state.output(op), 0, (
         to(0, STREAM_A, immediate((1 << 31) - 1), alu=Alu.AND),
         {**reg_a(0), **immediate(0), "alu": Alu.NOT_EQUAL, **OUT}))

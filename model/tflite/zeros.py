@@ -25,13 +25,13 @@ Array = npt.NDArray[np.bool_]
 
 #: The least normal float32.
 MIN_SCALE = 2.0**-126
-#: What a channel of zeros gets for a scale that is not finite: LiteRT's double product with one is not a number.
+#: Scale of a channel of zeros in place of one that is not finite, for which LiteRT computes NaN.
 NOT_FINITE = 2 * MIN_SCALE
-#: Whose result is the zero point if one input is nothing but zeros; of the first three a bias must be zeros, too.
+#: Operators whose result is the zero point if one input is all zeros; the first three need a bias of zeros, too.
 _PRODUCTS = ("FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D", "MUL")
-#: Whose weights have a scale for each channel, and where their bias is.
+#: Operators with per-channel weights, and the position of their bias.
 _BIASES = {"FULLY_CONNECTED": 2, "CONV_2D": 2, "DEPTHWISE_CONV_2D": 2, "TRANSPOSE_CONV": 3}
-#: Whose outputs have bytes of one input alone, and which it is.
+#: Operators whose outputs have the bytes of one input, and its position.
 _MOVES = {"RESHAPE": 0, "EXPAND_DIMS": 0, "SQUEEZE": 0, "TRANSPOSE": 0, "TILE": 0, "BROADCAST_TO": 0,
           "STRIDED_SLICE": 0, "SLICE": 0, "SPLIT": 1, "SPLIT_V": 0, "UNPACK": 0, "FILL": 1}
 
