@@ -178,10 +178,12 @@ UOP_RULES: tuple[Rule, ...] = tuple(Rule(text, when, running=True) for text, whe
     ("a_hold == 1 or once == 1 or a_register + chunk_registers <= 8", "a_source == Source.REGISTER"),
     ("b_hold == 1 or once == 1 or b_register + chunk_registers <= 8", "b_source == Source.REGISTER"),
     ("once == 1 or d_register + chunk_registers <= 8", "destination == Destination.REGISTER"),
-    ("multiply <= Multiply.LOW_B", ""),
+    ("alu <= Alu.PAIR_DIFFERENCE", ""),
+    ("multiply <= Multiply.SHL_B", ""),
     ("use_params == 1", "multiply == Multiply.HIGH_PARAM"),
     ("use_params == 1", "shift_source == ShiftSource.PARAM"),
     ("shift != -32", "shift_source == ShiftSource.IMMEDIATE"),
+    ("shift <= 0", "shift_source == ShiftSource.IMMEDIATE and multiply != Multiply.SHL"),
     ("rounding <= Rounding.FLOOR", ""),
 ))
 

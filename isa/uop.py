@@ -1,6 +1,6 @@
 """The micro-operation of the vector unit: one pass of a beat (`requantize_lanes` int32 lanes) down one pipeline.
 
-    a, b  --table lookup-->  alu  --left shift, high multiply-->  right shift  --add, clamp-->  destination
+    a, b  --table lookup-->  alu  --multiply-->  right shift  --add, clamp-->  destination
 
 Every stage can be bypassed. The stages in order, all on 32-bit two's complement values:
 
@@ -8,11 +8,11 @@ Every stage can be bypassed. The stages in order, all on 32-bit two's complement
    table 1 = entries 0..255, table 2 = entries 256..511, both indexed by the low 8 bits of the operand;
    table 3 (operand a only) = all entries, indexed by the low 9 bits.
 2. `alu` on (a, b) gives x, wrapping at 32 bits unless stated.
-3. multiply: left shift `x <<= max(shift, 0)` (wraps), then the high product with a multiplier m:
+3. multiply: the high product with a multiplier m:
    nudged: (x*m + 2^30) >> 31, saturated (TFLite's SaturatingRoundingDoublingHighMul), or
-   truncated: (x*m) >> 31; LOW_B gives the low 32 bits of the alu's result times b.
-4. right shift by max(-shift, 0) (or by b for SHIFT_B), rounding HALF_AWAY (RoundingDivideByPOT),
-   HALF_UP (add half, floor) or FLOOR.
+   truncated: (x*m) >> 31; or the low 32 bits of the product: with b, or with a power of two, which is a left shift.
+4. right shift by max(-shift, 0), which SHL leaves out, or by b for SHIFT_B, rounding HALF_AWAY
+   (RoundingDivideByPOT), HALF_UP (add half, floor) or FLOOR.
 5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`, act_min <= act_max; to int16 if the output is
    int16.
 6. to a vector register, to the output stream, into a reduction, or through an activation to the output stream.
@@ -53,27 +53,23 @@ class Alu(IntEnum):
     SUB = 2
     MAX = 3
     MIN = 4
-    #: a << (b & 31), wrapping
-    SHL = 5
-    #: a << (b & 31), saturating to int32
-    SHL_SATURATE = 6
-    #: a >> (b & 31), arithmetic
-    SAR = 7
+    #: a; where a << (b & 31) exceeds int32, INT32_MAX or INT32_MIN, of a's sign, which SHL and SHL_B do not shift
+    SATURATE = 5
     #: leading zeros of a as an unsigned 32-bit value, 0..32
-    CLZ = 8
+    CLZ = 6
     #: 1 if a < b else 0, signed
-    LESS = 9
+    LESS = 7
     #: 1 if a <= b else 0, signed
-    LESS_EQUAL = 10
+    LESS_EQUAL = 8
     #: 1 if a == b else 0
-    EQUAL = 11
+    EQUAL = 9
     #: 1 if a != b else 0
-    NOT_EQUAL = 12
-    AND = 13
+    NOT_EQUAL = 10
+    AND = 11
     #: a if a >= 0 else b
-    SELECT_NEGATIVE = 14
+    SELECT_NEGATIVE = 12
     #: in lane l: a of lane l ^ 1 minus a
-    PAIR_DIFFERENCE = 15
+    PAIR_DIFFERENCE = 13
 
 
 class Multiply(IntEnum):
@@ -84,10 +80,14 @@ class Multiply(IntEnum):
     HIGH_PARAM = 2
     HIGH_B = 3
     LOW_B = 4
+    #: x << max(shift, 0), wrapping; nothing is shifted right
+    SHL = 5
+    #: x << (b & 31), wrapping
+    SHL_B = 6
 
 
 class ShiftSource(IntEnum):
-    """Where the shift comes from (TFLite's signed exponent: positive left, negative right)."""
+    """Where the shift comes from (TFLite's signed exponent: positive left, for SHL alone, negative right)."""
 
     NONE = 0
     IMMEDIATE = 1

@@ -284,15 +284,19 @@ class _Maker:
         alus = [alu for alu in Alu if config.requantize_lanes % 2 == 0 or alu is not Alu.PAIR_DIFFERENCE]
         destination = Destination.OUTPUT if must_store else rng.choice(destinations(config))
         kinds = Activation if destination is Destination.ACTIVATION else Reduce
+        alu, multiply = rng.choice(alus), rng.choice(
+            [m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM])
+        if alu is Alu.SATURATE and rng.random() < 0.5:
+            multiply = Multiply.SHL_B
         return {
-            "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": rng.choice(alus),
+            "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": alu,
             "a_register": rng.randrange(3), "b_register": rng.randrange(3), "d_register": rng.randrange(3),
             "a_hold": rng.random() < 0.2, "b_hold": rng.random() < 0.2, "a_table": rng.choice((0, 0, 0, 1, 2, 3)),
             "b_table": rng.choice((0, 0, 0, 1, 2)), "destination": destination, "reduce": rng.choice(list(kinds)),
             "once": destination not in OUTPUTS and rng.random() < 0.15,
             "immediate": rng.choice((rng.randint(-1 << 31, (1 << 31) - 1), -1 << 31, 7)),
-            "multiply": rng.choice([m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM]),
-            "truncate": rng.randint(0, 1), "shift": rng.randint(-31, 31), "rounding": rng.choice(list(Rounding)),
+            "multiply": multiply, "truncate": rng.randint(0, 1),
+            "shift": rng.randint(-31, 31 if multiply is Multiply.SHL else 0), "rounding": rng.choice(list(Rounding)),
             "shift_source": rng.choice([s for s in ShiftSource if use_params or s is not ShiftSource.PARAM]),
             "clamp": rng.randint(0, 1), "zero_point": rng.randint(-32768, 32767), "act_min": rng.randint(-128, 0),
             "act_max": rng.randint(0, 127)}

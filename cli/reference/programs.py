@@ -41,7 +41,7 @@ store move bytes with strides, and the vector unit runs the lines below, each on
 | `n x` | the lines with a bar are repeated n times |
 """
 _ALU = {Alu.PASS: "{a}", Alu.ADD: "{a} + {b}", Alu.SUB: "{a} - {b}", Alu.MAX: "max({a}, {b})", Alu.MIN: "min({a}, {b})",
-        Alu.SHL: "{a} << {b}", Alu.SHL_SATURATE: "sat({a} << {b})", Alu.SAR: "{a} >>floor {b}", Alu.CLZ: "clz({a})",
+        Alu.SATURATE: "{a}", Alu.CLZ: "clz({a})",
         Alu.LESS: "{a} < {b}", Alu.LESS_EQUAL: "{a} <= {b}", Alu.EQUAL: "{a} == {b}", Alu.NOT_EQUAL: "{a} != {b}",
         Alu.AND: "{a} & {b}", Alu.SELECT_NEGATIVE: "{a} if {a} >= 0 else {b}", Alu.PAIR_DIFFERENCE: "other({a}) - {a}"}
 _HIGH = {Multiply.HIGH_IMMEDIATE: "{immediate}", Multiply.HIGH_PARAM: "multiplier", Multiply.HIGH_B: "{b}"}
@@ -67,11 +67,15 @@ def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
     a, b = _operand(uop, "a"), _operand(uop, "b")
     text = _ALU[Alu(uop.get("alu", 0))].format(a=a, b=b).replace("+ -", "- ")
     by_shift, shift = ShiftSource(uop.get("shift_source", 0)), uop.get("shift", 0)
-    if by_shift is ShiftSource.IMMEDIATE and shift > 0:
-        text = f"{_grouped(text)} << {shift}"
     multiply = Multiply(uop.get("multiply", 0))
     if multiply is Multiply.LOW_B:
         text = f"{_grouped(text)} * {b}"
+    elif multiply is Multiply.SHL:
+        text, by_shift = f"{_grouped(text)} << {shift or 'shift'}", ShiftSource.NONE
+    elif multiply is Multiply.SHL_B:
+        text = f"{_grouped(text)} << {b}"
+        if uop.get("alu", 0) == Alu.SATURATE:
+            text = f"sat({text})"
     elif multiply is not Multiply.NONE:
         factor = _HIGH[multiply].format(immediate=uop.get("immediate", 0), b=b)
         text = f"{'trunc' if uop.get('truncate') else 'high'}({text}, {factor})"

@@ -21,17 +21,28 @@ from tq_hw.compiler.plan.layout import even_tiles, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.interpolated import activation_of, product_uops
 from tq_hw.compiler.programs.lstm import ActivationProgram, clip_uops, hidden_uops
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, activated, program_fields, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    Uop,
+    activated,
+    program_fields,
+    reg_a,
+    reg_b,
+    rescaled_by_channel,
+    shifted,
+    to,
+)
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Activation, Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Activation, Alu, Rounding, Source
 
 __all__ = ["emit_lstm"]
 
 #: Sum of products and bias, rescaled by the parameters.
-_SCALED: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
-                "multiply": Multiply.HIGH_PARAM, "rounding": Rounding.HALF_AWAY, "shift_source": ShiftSource.PARAM}
+_SUM: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
+             "rounding": Rounding.HALF_AWAY}
 #: Fraction bits of the gates' sums.
 _GATE_FRACTION = 12
 _Streams = tuple[Walk | None, Walk | None, Walk | None]
@@ -45,13 +56,15 @@ def _programs(layer: Lstm, active: ActivationProgram | None, lanes: bool) -> dic
     log2 = layer.cell_scale_log2
     gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
     tanh = activated(Activation.TANH)
+    left = any(one.recurrent_scale[1] > 0 for one in layer.gates)
+    scaled = tuple(rescaled_by_channel(to(0, _SUM, clamp=int(layer.interpolated and not lanes)), left, 0))
     first: dict[str, tuple[Uop, ...]] = {}
     if lanes:
         # Saturating the argument of a tanh to int16 changes nothing: the result is already 1 or -1 there.
-        first |= {"logistic": (to(0, _SCALED), {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
-                  "tanh": (to(0, _SCALED), {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh})}
+        first |= {"logistic": (*scaled, {**gate, "clamp": 1, **activated(Activation.LOGISTIC)}),
+                  "tanh": (*scaled, {**gate, **shifted(TANH_FRACTION - _GATE_FRACTION), **tanh})}
     else:
-        first["sums"] = (to(0, _SCALED, clamp=int(layer.interpolated)), {**gate, "clamp": 1, **OUT})
+        first["sums"] = (*scaled, {**gate, "clamp": 1, **OUT})
     first |= {"cell tanh": ({**STREAM_A, **shifted(TANH_FRACTION + log2), **tanh},)} if active is None else {
         "active": active.uops}
     *new, added = product_uops(layer, 30 + log2)
@@ -139,7 +152,9 @@ class _Emission:
         weights = self.traffic.weights(lambda gate: gate.input_weights, rows)
         parameters = self.traffic.parameters([(gate.input_bias, gate.input_scale) for gate in layer.gates])
         size, params = depth_blocks * config.slices * rows * config.cols, config.param_words * config.word_bytes
-        code = emitter.program([_SCALED | {"clamp": 1, **OUT}])
+        left = any(gate.input_scale[1] > 0 for gate in layer.gates)
+        code = emitter.program(rescaled_by_channel({**_SUM, "clamp": 1, **OUT}, left, 0))
+        chunk = min(tile, max(1, config.vector_register_words // config.beats_per_acc_word)) if left else tile
         sequence = Walk(layer.inputs[0], depth, block=config.block, col=depth)
         products = Scratch("products with the input", count * 4 * rooms.blocks * rooms.size, INT16)
         for o in range(rooms.out_blocks):
@@ -154,7 +169,7 @@ class _Emission:
                     "out_type": INT16,
                     "out_base": rooms.base["products"] + o // sub * layer.batch * rooms.wide, "cols": cols,
                     "out_row_step": signed_step(row_step), "out_col_step": signed_step(col_step), "out_blocks": 1,
-                    "slots": count, "tile_slots": tile, "chunk_slots": tile, **program_fields(code)}, (access,),
+                    "slots": count, "tile_slots": tile, "chunk_slots": chunk, **program_fields(code)}, (access,),
                     (rooms.whole["products"],), Streams(
                         code, out=rooms.gates(products, o // sub), sums=sums, parameters=(block,)))
         return products

@@ -4,13 +4,14 @@ from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
 from tq_hw.compiler.ir.layers import Mac, Steps
 from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import OUT, Uop, before_product, immediate, reg_a, reg_b, shifted, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "steps_uops"]
+__all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "scaled_uops",
+           "steps_uops"]
 
 
 def product_fields(rounding: str) -> dict[str, int]:
@@ -33,7 +34,11 @@ def steps_uops(steps: Steps, zero_point: int, act_min: int, act_max: int) -> lis
     if steps.right_shift:
         scaled = [to(1, source, product, clamp, shifted(-steps.right_shift, Rounding.HALF_UP), zero_point=zero_point)]
     else:
-        scaled = [to(1, source, product, clamp, shifted(steps.left_shift), zero_point=zero_point + 1)]
+        if limited:
+            limited[-1] |= shifted(steps.left_shift)
+        else:
+            limited = [to(1, source, shifted(steps.left_shift))]
+        scaled = [to(1, reg_a(1), product, clamp, zero_point=zero_point + 1)]
     return [
         to(0, {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS}, alu=Alu.ADD), *limited, *scaled,
         to(2, reg_a(0), reg_b(1), b_table=2, alu=Alu.LESS),
@@ -44,16 +49,27 @@ def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
     """Bias, multiplier and shift; the last two are immediates if they are the same for all channels."""
     if layer.steps is not None:
         return steps_uops(layer.steps, layer.zero_point, layer.act_min, layer.act_max)
-    stages = product_fields(layer.rounding)
-    if uniform and stages["multiply"] is Multiply.HIGH_PARAM:
-        stages["multiply"] = Multiply.HIGH_IMMEDIATE
-    shift: dict[str, int] = {"shift_source": ShiftSource.PARAM}
-    if uniform:
-        shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": int(layer.shift[0]),
-                 "immediate": int(layer.multiplier[0])}
-    return [{"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, **shift,
-             "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max, **OUT,
-             **stages}]
+    uop: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
+                "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max, **OUT}
+    return scaled_uops(uop, layer.rounding, (int(layer.multiplier[0]), int(layer.shift[0])) if uniform else None,
+                       left=int(layer.shift.max()) > 0)
+
+
+def scaled_uops(uop: Uop, rounding: str, scale: tuple[int, int] | None, *, left: bool) -> list[Uop]:
+    """Return a micro-operation with a multiplier and shift: `scale`, or if that is None the channel's.
+
+    `left`: whether a shift is to the left. It takes a micro-operation of its own, which writes to register 0.
+    """
+    stages: Uop = dict(product_fields(rounding))
+    shift: Uop = {"shift_source": ShiftSource.PARAM}
+    if scale is not None:
+        shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": scale[1]}
+        if stages["multiply"] == Multiply.HIGH_PARAM:
+            stages |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": scale[0]}
+    if not left:
+        return [uop | stages | shift]
+    first, second = before_product(uop, 0)
+    return [first | {"multiply": Multiply.SHL} | shift, second | stages | (shift if scale is None else {})]
 
 
 def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tq_hw.compiler.emit.mac_operations import product_fields, steps_uops
+from tq_hw.compiler.emit.mac_operations import scaled_uops, steps_uops
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import MatMul
 from tq_hw.compiler.programs.words import OUT, Uop, immediate, reg_a, reg_b, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import VECTOR_REGISTERS, Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.isa.uop import VECTOR_REGISTERS, Alu, Destination, Source
 from tq_hw.sim.golden.arith import wrap_int32
 
 __all__ = ["Zeros", "negated", "plain_zeros", "zeros"]
@@ -58,16 +58,14 @@ def _scaled(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
     if layer.steps is not None:
         head, *rest = steps_uops(layer.steps, layer.zero_point, -128, 127)
         return [{**head, **first}, *rest]
-    scale: Uop = {**product_fields(layer.rounding), "zero_point": layer.zero_point, "shift_source": ShiftSource.PARAM}
-    if not from_parameters:
-        scale |= {"shift_source": ShiftSource.IMMEDIATE, "shift": layer.shift}
-        if scale["multiply"] == Multiply.HIGH_PARAM:
-            scale |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": layer.multiplier}
+    def scaled(last: Uop) -> list[Uop]:
+        return scaled_uops({**first, "zero_point": layer.zero_point, **last}, layer.rounding,
+                           None if from_parameters else (layer.multiplier, layer.shift), left=layer.shift > 0)
     out = {"clamp": 1, "act_min": -128, "act_max": 127, **OUT}
     if len(layer.inputs) > 2:
-        return [{**first, **scale, "destination": Destination.REGISTER, "clamp": int(layer.saturates)},
+        return [*scaled({"destination": Destination.REGISTER, "clamp": int(layer.saturates)}),
                 {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.ADD, **out}]
-    return [{**first, **scale, **out}]
+    return scaled(out)
 
 
 @dataclass(frozen=True)

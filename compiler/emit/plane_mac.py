@@ -20,7 +20,7 @@ from tq_hw.compiler.ir.sixteen import PlaneMac
 from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.plan.layout import View, block_count, even_cuts, row_words, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.sixteen import high_sums, rescale_double, rescale_narrow, rescale_wide
+from tq_hw.compiler.programs.sixteen import high_sums, rescale_double, rescale_narrow, rescale_wide, wide_parameters
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.layout import ArrayMode
@@ -43,8 +43,11 @@ class _PlaneMac:
         limits = layer.act_min, layer.act_max
         emitter.reserve_program(32)
         is_double = layer.rounding == "double"
-        uops = {"wide": lambda: rescale_wide(*limits), "double": lambda: rescale_double(-int(layer.shift[0]), *limits)}
-        rescale = uops.get(layer.rounding, lambda: rescale_narrow(*limits, once=layer.rounding == "once"))()
+        shift = wide_parameters(layer.multiplier, layer.shift)[1] if layer.rounding == "wide" else layer.shift
+        left = int(shift.max()) > 0
+        uops = {"wide": lambda: rescale_wide(*limits, left=left),
+                "double": lambda: rescale_double(-int(layer.shift[0]), *limits)}
+        rescale = uops.get(layer.rounding, lambda: rescale_narrow(*limits, once=layer.rounding == "once", left=left))()
         self.codes = [emitter.program(high_sums(shifts=is_double, most=layer.most_high)), emitter.program(rescale)]
         self.word_blocks = block_count(self.channels, config)
         self.splits = not emitter.holds(*self.constants.pieces(1))

@@ -12,10 +12,23 @@ from tq_hw.compiler.ir.staged import Resize
 from tq_hw.compiler.ir.taps import Tap, groups
 from tq_hw.compiler.plan.layout import View, block_count, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.words import program_fields
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    program_fields,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["emit_resize"]
@@ -23,21 +36,12 @@ __all__ = ["emit_resize"]
 _INT32 = 2
 
 
-def _program(fraction: int, shift: int, last: bool) -> list[dict[str, int]]:
-    """Interpolate between the low tap (stream A) and the high one (B); their difference has `shift` spare bits."""
-    output: dict[str, int] = {"destination": Destination.OUTPUT}
-    if last:
-        output |= {"shift_source": ShiftSource.IMMEDIATE, "shift": -20, "rounding": Rounding.HALF_AWAY, "clamp": 1,
-                   "act_min": -128, "act_max": 127}
+def _program(fraction: int, last: bool) -> list[Uop]:
+    """Interpolate between the low tap (stream A) and the high one (B), with 10 fraction bits more."""
+    output = OUT | ({**shifted(-20), "clamp": 1, "act_min": -128, "act_max": 127} if last else {})
     return [
-        {"a_source": Source.STREAM, "b_source": Source.IMMEDIATE, "immediate": 10, "alu": Alu.SHL,
-         "destination": Destination.REGISTER, "d_register": 0},
-        {"a_source": Source.STREAM, "b_source": Source.STREAM, "alu": Alu.SUB, "multiply": Multiply.HIGH_IMMEDIATE,
-         "immediate": -fraction << 31 - shift, "shift_source": ShiftSource.IMMEDIATE, "shift": shift,
-         "destination": Destination.REGISTER, "d_register": 1},
-        {"a_source": Source.REGISTER, "a_register": 0, "b_source": Source.REGISTER, "b_register": 1, "alu": Alu.ADD,
-         **output},
-    ]
+        to(0, STREAM_A, immediate((1 << 10) - fraction), low()), to(1, immediate_a(fraction), STREAM_B, low()),
+        {**reg_a(0), **reg_b(1), "alu": Alu.ADD, **output}]
 
 @dataclass
 class _Resizer:
@@ -140,8 +144,7 @@ class _Resizer:
 
     def _operate(self, fraction: int, last: bool, fields: dict[str, int], reads: tuple[Access, ...],
                  write: Access, streams: tuple[Walk, Walk, Walk]) -> None:
-        # Differences of int8 have 9 bits, those of the columns' results 19 and a sign.
-        code = self.emitter.program(_program(fraction, 12 if last else 20, last))
+        code = self.emitter.program(_program(fraction, last))
         a, b, out = streams
         tile = min(fields["slots"], 0xFFFF)
         self.emitter.vector(fields | {

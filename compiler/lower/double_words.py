@@ -17,6 +17,7 @@ from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
     STREAM_A,
     STREAM_B,
     STREAMS,
@@ -50,7 +51,7 @@ def _words(state: Legalizer, op: Operator, position: int, count: int) -> tuple[V
 
 def _upper_halves(register: int) -> tuple[Uop, ...]:
     """The unsigned upper half of a register."""
-    return (to(register, reg_a(register), immediate(16), alu=Alu.SAR),
+    return (to(register, reg_a(register), immediate(16), SAR),
             to(register, reg_a(register), immediate(_HALF), alu=Alu.AND))
 
 

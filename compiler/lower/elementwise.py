@@ -19,8 +19,8 @@ from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.pairs import plain_uops
-from tq_hw.compiler.programs.words import OUT, STREAMS, Uop, rescale, shifted, to
-from tq_hw.isa.uop import Alu, Destination, Multiply, ShiftSource, Source
+from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAMS, Uop, reg_a, rescaled, shifted, to
+from tq_hw.isa.uop import Alu, Destination, Multiply, Source
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, elementwise, product
 from tq_hw.sim.golden.arith import INT8_CODES, multiply_by_quantized_multiplier
@@ -42,23 +42,17 @@ def _add(state: Legalizer, op: Operator) -> Program:
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
     uop = {**STREAMS, "a_table": 1, "b_table": 2, "alu": Alu.ADD if op.op == "ADD" else Alu.SUB,
-           "multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.output_multiplier,
-           "shift_source": ShiftSource.IMMEDIATE, "shift": p.output_shift, "zero_point": p.output_zero_point,
-           "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **OUT}
-    return [uop], tables, False
-
-
-def _rescale(register: int, multiplier: int, shift: int) -> dict[str, int]:
-    return {"a_source": Source.REGISTER, "a_register": register, "multiply": Multiply.HIGH_IMMEDIATE,
-            "immediate": multiplier, "shift_source": ShiftSource.IMMEDIATE, "shift": shift}
+           "zero_point": p.output_zero_point, "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **OUT}
+    return rescaled(uop, p.output_multiplier, p.output_shift, 0), tables, False
 
 
 def _mul(state: Legalizer, op: Operator) -> Program:
     p = elementwise.mul_params(op, state.subgraph)
     product = {**STREAMS, "a_table": 1, "b_table": 2, "multiply": Multiply.LOW_B, "d_register": 0}
-    out = {**_rescale(0, p.multiplier, p.shift), "zero_point": p.output_zero_point, "clamp": 1,
-           "act_min": p.act_min, "act_max": p.act_max, **OUT}
-    return [product, out], (_SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2), False
+    out = {**reg_a(0), "zero_point": p.output_zero_point, "clamp": 1, "act_min": p.act_min, "act_max": p.act_max,
+           **OUT}
+    tables = _SIGNED - p.zero_point_1, _SIGNED - p.zero_point_2
+    return [product, *rescaled(out, p.multiplier, p.shift, 0)], tables, False
 
 
 def _squared_difference(state: Legalizer, op: Operator) -> Program:
@@ -66,9 +60,9 @@ def _squared_difference(state: Legalizer, op: Operator) -> Program:
     tables = (
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_1) << p.left_shift, p.multiplier_1, p.shift_1),
         multiply_by_quantized_multiplier((_SIGNED - p.zero_point_2) << p.left_shift, p.multiplier_2, p.shift_2))
-    out = {**_rescale(0, p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point, "clamp": 1,
-           "act_min": -128, "act_max": 127, **OUT}
-    return [to(0, STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, SQUARE), out], tables, False
+    out = {**reg_a(0), "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **OUT}
+    return [to(0, STREAMS, alu=Alu.SUB, a_table=1, b_table=2), to(0, SQUARE),
+            *rescaled(out, p.output_multiplier, p.output_shift, 0)], tables, False
 
 
 def _extreme(state: Legalizer, op: Operator) -> Program:
@@ -109,7 +103,7 @@ def _prelu(state: Legalizer, op: Operator) -> Program:
         {"a_source": Source.STREAM, "b_source": Source.IMMEDIATE, "immediate": p.input_zero_point, "alu": Alu.SUB,
          **register},
         {"a_source": Source.REGISTER, "b_source": Source.STREAM, "b_table": 2, "multiply": Multiply.LOW_B, **register},
-        {**_rescale(0, p.alpha_multiplier, p.alpha_shift), **register},
+        *rescaled({**reg_a(0), **register}, p.alpha_multiplier, p.alpha_shift, 0),
         {"a_source": Source.STREAM, "a_table": 1, "b_source": Source.REGISTER, "alu": Alu.SELECT_NEGATIVE,
          "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **OUT}]
     return uops, (positive, _SIGNED - p.alpha_zero_point), False
@@ -206,7 +200,7 @@ def lower_pair(state: Legalizer, op: Operator) -> None:
     out: Uop = {"zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": int_option(op, "act_min"),
                 "act_max": int_option(op, "act_max"), **OUT}
     if kind == "MUL":
-        uops = [to(0, joined), {**_rescale(0, multiplier, int_option(op, "shift")), **out}]
+        uops = [to(0, joined), *rescaled({**reg_a(0), **out}, multiplier, int_option(op, "shift"), 0)]
     else:
         uops = [{**joined, **shifted(int_option(op, "shift")), **out}]
     tables = (state.constant(op, 2).astype(np.int64), state.constant(op, 3).astype(np.int64))
@@ -218,10 +212,11 @@ def lower_pair(state: Legalizer, op: Operator) -> None:
 def lower_scale(state: Legalizer, op: Operator) -> None:
     """int32 to int8 by a multiplier that a pattern chose."""
     output = state.subgraph.tensors[op.outputs[0]]
-    uop: Uop = {"a_source": Source.STREAM, **rescale(int_option(op, "multiplier"), int_option(op, "shift")),
-                "zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": -128, "act_max": 127, **OUT}
+    uop: Uop = {**STREAM_A, "zero_point": int_option(op, "zero_point"), "clamp": 1, "act_min": -128, "act_max": 127,
+                **OUT}
+    uops = rescaled(uop, int_option(op, "multiplier"), int_option(op, "shift"), 0)
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),
-                             int(np.prod(output.shape, dtype=np.int64)), (_INT32,), 0, (uop,)))
+                             int(np.prod(output.shape, dtype=np.int64)), (_INT32,), 0, tuple(uops)))
 
 
 @lowers("LOGICAL_NOT", "LOGISTIC", "TANH", "RELU", "RELU6", "RELU_N1_TO_1", "LEAKY_RELU", "HARD_SWISH", *POINTWISE)

@@ -20,7 +20,7 @@ from tq_hw.compiler.ir.value import ELEMENT_BYTES, TYPE_CODES, IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.moves import add_move, input_blank, output_blank
 from tq_hw.compiler.programs.soft_float import codes_program, product_program, sum_program
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, rescale, to
+from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, to
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.registry import bool_option, int_option
@@ -119,7 +119,7 @@ class _Interpolation:
 
     def _codes(self, words: Value) -> Value:
         op, zero_point = self.op, self.state.subgraph.tensors[self.op.outputs[0]].zero_point
-        uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+        uops = codes_program(int_option(op, "left"), int_option(op, "multiplier"), int_option(op, "shift"),
                              zero_point)
         tables = [self.state.constant(op, position).astype(np.int64) for position in (2, 3)]
         return self._flat((words,), (_INT32,), _INT8, uops, tables)

@@ -8,7 +8,19 @@ from tq_hw.compiler.ir.staged import Flat, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, immediate_a, low, reg_a, reg_b, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    SAR,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    immediate_a,
+    low,
+    reg_a,
+    reg_b,
+    to,
+)
 from tq_hw.isa.uop import Alu
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import INT32_MAX
@@ -46,8 +58,8 @@ def indices_of(state: Legalizer, op: Operator, position: int) -> Value:
 
 #: Stream A (lower words) where stream B (upper words) is its sign extension, else the limit of int32 on B's side.
 _SATURATED: tuple[Uop, ...] = (
-    to(0, STREAM_A, immediate(31), alu=Alu.SAR), to(0, reg_a(0), STREAM_B, alu=Alu.EQUAL),
-    to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(31), alu=Alu.SAR),
+    to(0, STREAM_A, immediate(31), SAR), to(0, reg_a(0), STREAM_B, alu=Alu.EQUAL),
+    to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(31), SAR),
     # The limit, 2^31 - 1 or one more, which wraps; then r0 selects A or the limit.
     to(1, immediate_a(INT32_MAX), reg_b(1), alu=Alu.SUB),
     to(2, STREAM_A, reg_b(1), alu=Alu.SUB), to(2, reg_a(2), reg_b(0), low()),

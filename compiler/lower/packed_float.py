@@ -24,7 +24,7 @@ from tq_hw.compiler.programs.packed_order import (
     number_program,
     sign_program,
 )
-from tq_hw.compiler.programs.words import Uop, rescale
+from tq_hw.compiler.programs.words import Uop
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option, int_option
@@ -127,7 +127,7 @@ def lower_packed_sum(state: Legalizer, op: Operator) -> None:
 def lower_packed_codes(state: Legalizer, op: Operator) -> None:
     """QUANTIZE of packed numbers."""
     output = state.subgraph.tensors[op.outputs[0]]
-    uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+    uops = codes_program(int_option(op, "left"), int_option(op, "multiplier"), int_option(op, "shift"),
                          output.zero_point)
     tables = (state.constant(op, 1).astype(np.int64), state.constant(op, 2).astype(np.int64))
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),

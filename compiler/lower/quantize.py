@@ -15,6 +15,7 @@ from tq_hw.compiler.lower.movement import lower_pad_move
 from tq_hw.compiler.lower.raw_float import is_true, whole_numbers
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -22,7 +23,7 @@ from tq_hw.compiler.programs.words import (
     immediate_a,
     reg_a,
     reg_b,
-    rescale,
+    rescaled,
     to,
 )
 from tq_hw.isa.uop import Alu
@@ -43,14 +44,14 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
     source, target = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]]
     p = quantize.quantize_params(op, state.subgraph)
     centre = to(0, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB)
-    scaled: Uop = {**reg_a(0), **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point}
+    scaled: Uop = {**reg_a(0), "zero_point": p.output_zero_point}
     uops: tuple[Uop, ...]
     if target.dtype == "uint8":
-        uops = (centre, to(0, scaled), to(0, reg_a(0), immediate(0), alu=Alu.MAX),
+        uops = (centre, *rescaled(to(0, scaled), p.multiplier, p.shift, 0), to(0, reg_a(0), immediate(0), alu=Alu.MAX),
                 {**reg_a(0), **immediate(255), "alu": Alu.MIN, **OUT})
     else:
         clamp: Uop = {} if target.dtype == "int32" else {"clamp": 1, "act_min": -128, "act_max": 127}
-        uops = (centre, {**scaled, **clamp, **OUT})
+        uops = (centre, *rescaled({**scaled, **clamp, **OUT}, p.multiplier, p.shift, 0))
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(target.shape),
                              (TYPE_CODES[source.dtype],), TYPE_CODES[target.dtype] % 3, uops))
 
@@ -96,7 +97,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:
     """Write the number as int32, followed by its sign extension."""
     name, words, parts = state.subgraph.tensors[op.outputs[0]].name, (1, 1, 1, 4 * count), []
-    signed: Uop = {**immediate(31), "alu": Alu.SAR}
+    signed: Uop = {**immediate(31), **SAR}
     for part, change in (("low", {}), ("high", signed)):
         parts.append(Value(f"{name} ({part})", op.outputs[0], words))
         state.layers.append(Flat(op.index, op.op, (value,), parts[-1], count, (TYPE_CODES[dtype],),

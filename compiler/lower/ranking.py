@@ -20,6 +20,7 @@ from tq_hw.compiler.lower.spread import for_each
 from tq_hw.compiler.lower.walks import filled
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -100,7 +101,7 @@ def lower_top_k(state: Legalizer, op: Operator) -> None:
             copy_between(number, base, base, target[:, number], target) for number in range(best))))
     negative = to(0, immediate_a(0), reg_b(1), alu=Alu.SUB)
     first = to(1, STREAM_A)
-    code = (first, negative, to(0, reg_a(0), immediate(place_bits), alu=Alu.SAR),
+    code = (first, negative, to(0, reg_a(0), immediate(place_bits), SAR),
             {**immediate_a(0), **reg_b(0), "alu": Alu.SUB, **OUT})
     place: tuple[Uop, ...] = (first, negative, {**reg_a(0), **immediate((1 << place_bits) - 1), "alu": Alu.AND, **OUT})
     for value, out_type, uops in ((codes_value, kind, code), (places_value, _INT32, place)):

@@ -7,6 +7,8 @@ from tq_hw.compiler.ir.value import TYPE_CODES, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -44,7 +46,7 @@ def lower_float_order(state: Legalizer, op: Operator) -> None:
     # 1 beyond infinity, then INT32_MIN, or INT32_MIN - 1, which wraps to INT32_MAX; else 0.
     beyond = (to(1, reg_a(0), immediate(-INFINITY), alu=Alu.LESS) if high else
               to(1, immediate_a(INFINITY), reg_b(0), alu=Alu.LESS))
-    end = (to(3, reg_a(1), immediate(31), alu=Alu.SHL),
+    end = (to(3, reg_a(1), immediate(31), SHL),
            *((to(3, reg_a(3), reg_b(1), alu=Alu.SUB),) if high else ()))
     _flat(state, op, state.input(op, 0), state.output(op), _INT32, (
         to(0, STREAM_A), to(1, immediate_a(INT32_MIN), reg_b(0), alu=Alu.SUB),
@@ -85,10 +87,10 @@ def whole_numbers(state: Legalizer, op: Operator) -> Value:
         to(0, STREAM_A, immediate((1 << _FRACTION_BITS) - 1), alu=Alu.AND),
         to(0, reg_a(0), immediate(1 << _FRACTION_BITS), alu=Alu.ADD), exponent,
         to(2, immediate_a(places), reg_b(1), alu=Alu.SUB), to(3, reg_a(2), immediate(0), alu=Alu.MAX),
-        to(3, reg_a(3), immediate(31), alu=Alu.MIN), to(0, reg_a(0), reg_b(3), alu=Alu.SAR),
+        to(3, reg_a(3), immediate(31), alu=Alu.MIN), to(0, reg_a(0), reg_b(3), SAR),
         to(3, reg_a(1), immediate(places), alu=Alu.SUB), to(3, reg_a(3), immediate(0), alu=Alu.MAX),
-        to(0, reg_a(0), reg_b(3), alu=Alu.SHL),
-        to(3, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
+        to(0, reg_a(0), reg_b(3), SHL),
+        to(3, STREAM_A, immediate(INT32_MIN), shifted(-30, Rounding.FLOOR), alu=Alu.AND, zero_point=1),
         {**reg_a(0), **reg_b(3), **low(), **OUT}))
     return out
 

@@ -13,7 +13,18 @@ from tq_hw.compiler.ir.staged import Copy, Flat, MatMul, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, reshaped
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, rescale, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    STREAM_B,
+    Uop,
+    immediate,
+    low,
+    reg_a,
+    reg_b,
+    rescaled,
+    to,
+)
 from tq_hw.isa.uop import Alu, Source
 from tq_hw.model.graph import Operator
 from tq_hw.model.rules.variables import LSTM_CELL, LSTM_HIDDEN, SVDF_STATE
@@ -134,6 +145,6 @@ def lower_svdf(state: Legalizer, op: Operator) -> None:
         op.index, op.op, (rows, bias_value), state.output(op), batch * units, (_INT32, _INT32), _INT8,
         (to(0, STREAM_B | {"a_source": Source.IMMEDIATE, "immediate": 0}, alu=Alu.ADD),),
         (to(0, STREAM_A, reg_b(0), alu=Alu.ADD),),
-        ({**reg_a(0), **rescale(p.multiplier_2, p.shift_2), "zero_point": p.output_zero_point, **_CLAMP, **OUT},),
+        tuple(rescaled({**reg_a(0), "zero_point": p.output_zero_point, **_CLAMP, **OUT}, p.multiplier_2, p.shift_2, 0)),
         rows=p.rank * memory))
     b.move("state", [shifted_state], [Copy(0, 0, 0, ((size * count, 1, 1),))], 0, kept)

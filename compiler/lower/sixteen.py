@@ -12,7 +12,7 @@ from tq_hw.compiler.lower.doubles import reachable
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.sixteen_doubles import Doubles, wide_doubles
 from tq_hw.compiler.programs.sixteen import reduced
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate
+from tq_hw.compiler.programs.words import OUT, SAR, STREAM_A, Uop, immediate
 from tq_hw.isa.uop import Alu
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
@@ -32,7 +32,7 @@ def split_planes(state: Legalizer, op: Operator, source: Value) -> tuple[Value, 
     """Return planes of the upper and lower bytes of int16 elements, the lower bytes less 128."""
     n, h, w, size = source.shape
     shape, planes = (n, h, w, size // 2), []
-    parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), "alu": Alu.SAR}),
+    parts: tuple[tuple[str, Uop], ...] = (("high", {**immediate(8), **SAR}),
                                           ("low", {**immediate(128), "alu": Alu.ADD}))
     for name, change in parts:
         planes.append(Value(f"{source.name} ({name} bytes)", source.tensor, shape))

@@ -16,7 +16,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    rescale,
+    rescaled,
     shifted,
     to,
 )
@@ -32,9 +32,9 @@ _ZERO: Uop = immediate_a(0)
 
 def _common(p: elementwise.AddParams | elementwise.SquareParams | elementwise.CompareParams) -> tuple[Uop, ...]:
     """Both streams on a common scale, in registers 0 and 1."""
-    return (to(0, STREAM_A, shifted(p.left_shift)), to(0, reg_a(0), rescale(p.multiplier_1, p.shift_1)),
+    return (to(0, STREAM_A, shifted(p.left_shift)), *rescaled(to(0, reg_a(0)), p.multiplier_1, p.shift_1, 0),
             to(1, _ZERO, STREAM_B, shifted(p.left_shift), alu=Alu.ADD),
-            to(1, reg_a(1), rescale(p.multiplier_2, p.shift_2)))
+            *rescaled(to(1, reg_a(1)), p.multiplier_2, p.shift_2, 1))
 
 
 def _prelu(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
@@ -42,8 +42,9 @@ def _prelu(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
     p = activation.prelu_params(op, subgraph)
     slope = to(1, _ZERO, STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(p.alpha_zero_point), alu=Alu.SUB)
     return (*slope, to(0, STREAM_A, immediate(0), alu=Alu.MIN), to(0, reg_a(0), reg_b(1), low()),
-            to(0, reg_a(0), rescale(p.alpha_multiplier, p.alpha_shift)), to(1, STREAM_A, immediate(0), alu=Alu.MAX),
-            to(1, reg_a(1), rescale(p.multiplier, p.shift)),
+            *rescaled(to(0, reg_a(0)), p.alpha_multiplier, p.alpha_shift, 0),
+            to(1, STREAM_A, immediate(0), alu=Alu.MAX),
+            *rescaled(to(1, reg_a(1)), p.multiplier, p.shift, 1),
             {**reg_a(0), **reg_b(1), "alu": Alu.ADD, "clamp": 1, **OUT})
 
 
@@ -54,7 +55,7 @@ def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
     if op.op == "MUL":
         m = elementwise.mul_params(op, subgraph)
         return (to(0, STREAMS, low()),
-                *clamped({**reg_a(0), **rescale(m.multiplier, m.shift)}, m.act_min, m.act_max))
+                *clamped(rescaled(reg_a(0), m.multiplier, m.shift, 0), m.act_min, m.act_max))
     if op.op == "DIV":
         return tuple(divide_wide_program(product.div_params(op, subgraph)))
     if op.op == "PRELU":
@@ -67,9 +68,9 @@ def _binary(op: Operator, subgraph: Subgraph) -> tuple[Uop, ...]:
     if op.op == "SQUARED_DIFFERENCE":
         s = elementwise.square_params(op, subgraph)
         return (*_common(s), to(0, reg_a(0), reg_b(1), alu=Alu.SUB), to(0, reg_a(0), reg_b(0), low()),
-                {**reg_a(0), **rescale(s.output_multiplier, s.output_shift), "clamp": 1, **OUT})
+                *rescaled({**reg_a(0), "clamp": 1, **OUT}, s.output_multiplier, s.output_shift, 0))
     p = elementwise.add_params(op, subgraph)
-    last: Uop = {**reg_a(0), **reg_b(1), "alu": Alu[op.op], **rescale(p.output_multiplier, p.output_shift)}
+    last = rescaled({**reg_a(0), **reg_b(1), "alu": Alu[op.op]}, p.output_multiplier, p.output_shift, 0)
     return (*_common(p), *clamped(last, p.act_min, p.act_max))
 
 

@@ -20,7 +20,18 @@ from tq_hw.compiler.programs.sixteen_tables import (
     share_program,
     split_table,
 )
-from tq_hw.compiler.programs.words import OUT, STREAM_A, Uop, immediate, reg_a, reg_b, rescale, set_to, shifted, to
+from tq_hw.compiler.programs.words import (
+    OUT,
+    STREAM_A,
+    Uop,
+    immediate,
+    reg_a,
+    reg_b,
+    rescaled,
+    set_to,
+    shifted,
+    to,
+)
 from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import activation, pooling, reduce, sixteen
@@ -76,15 +87,15 @@ def lower_unary_wide(state: Legalizer, op: Operator) -> None:
         p = activation.leaky_relu_params(op, state.subgraph)
         # The result is the sum of the positive and the negative side, one of which is 0.
         sign = Alu.SUB if p.alpha_multiplier < 0 else Alu.ADD
-        uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
+        uops = (to(0, STREAM_A, immediate(0), alu=Alu.MAX), *rescaled(to(0, reg_a(0)), p.multiplier, p.shift, 0),
                 to(1, STREAM_A, immediate(0), alu=Alu.MIN),
-                to(1, reg_a(1), rescale(abs(p.alpha_multiplier), p.alpha_shift)),
+                *rescaled(to(1, reg_a(1)), abs(p.alpha_multiplier), p.alpha_shift, 1),
                 {**reg_a(0), **reg_b(1), "alu": sign, "clamp": 1, **OUT})
     else:
         require(op.op != "RELU6" or state.subgraph.profile != "tflm", "TFLite Micro does not rescale a RELU6 of int16; "
                                                                      "--profile canon runs it as LiteRT does")
         r = activation.relu_params(op, state.subgraph)
-        uops = (to(0, STREAM_A), *clamped({**reg_a(0), **rescale(r.multiplier, r.shift)}, r.act_min, r.act_max))
+        uops = (to(0, STREAM_A), *clamped(rescaled(reg_a(0), r.multiplier, r.shift, 0), r.act_min, r.act_max))
     value, output = state.input(op, 0), state.output(op)
     state.layers.append(Flat(op.index, op.op, (value,), output, output.size_bytes // 2, (_INT16,), _INT16, uops,
                              tables=tables))
@@ -107,7 +118,7 @@ def lower_mean_wide(state: Legalizer, op: Operator) -> None:
     p = reduce.mean_params(op, state.subgraph)
     value, shape = _grouped(state, op, p.axes)
     publish(state, op, _walk(state, op, "mean", value, shape, 0, _ADD,
-                             ({**reg_a(0), **rescale(p.multiplier, p.shift), "clamp": 1, **OUT},), _INT16))
+                             tuple(rescaled({**reg_a(0), "clamp": 1, **OUT}, p.multiplier, p.shift, 0)), _INT16))
 
 
 def lower_extreme_wide(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> None:
@@ -128,7 +139,7 @@ def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:
     divide: Uop = shifted(shift) if rounding == "shift" else {
         "multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1,
         **shifted(shift, Rounding.HALF_UP)}
-    return tuple(clamped({**reg_a(0), **divide}, *limits))
+    return tuple(clamped([{**reg_a(0), **divide}], *limits))
 
 
 def _taps(state: Legalizer, op: Operator, p: pooling.PoolParams, fill: tuple[int, int]) -> tuple[Value, Shape]:
@@ -170,7 +181,7 @@ def lower_pool_wide(state: Legalizer, op: Operator) -> None:
     else:
         value, shape = _taps(state, op, p, (0, 0x80 if is_max else 0))
     if is_max:
-        after = clamped(reg_a(0), *limits)
+        after = clamped([reg_a(0)], *limits)
         publish(state, op, _walk(state, op, "maxima", value, shape, _WHOLE[0], _MAX, after, _INT16))
         return
     regions = [(0, 1, 0, h)], [(0, 1, 0, w)]

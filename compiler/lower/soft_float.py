@@ -8,7 +8,6 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
 from tq_hw.compiler.programs.soft_float import codes_program, reduce_program, sum_program
-from tq_hw.compiler.programs.words import rescale
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import bool_option, int_option
@@ -46,7 +45,7 @@ def lower_float_reduce(state: Legalizer, op: Operator) -> None:
 def lower_float_codes(state: Legalizer, op: Operator) -> None:
     """QUANTIZE of words."""
     output = state.subgraph.tensors[op.outputs[0]]
-    uops = codes_program(int_option(op, "left"), rescale(int_option(op, "multiplier"), int_option(op, "shift")),
+    uops = codes_program(int_option(op, "left"), int_option(op, "multiplier"), int_option(op, "shift"),
                          output.zero_point)
     tables = (state.constant(op, 1).astype(np.int64), state.constant(op, 2).astype(np.int64))
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op),

@@ -14,6 +14,7 @@ from tq_hw.compiler.lower.conv import divide_params
 from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.programs.words import (
     OUT,
+    SHL,
     STREAM_A,
     Uop,
     immediate,
@@ -21,7 +22,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    rescale,
+    rescaled,
     set_to,
     shifted,
     to,
@@ -125,26 +126,25 @@ def walk_extreme(state: Legalizer, op: Operator, value: Value, shape: Shape, min
     return _reduced(state, op, value, shape, worst, lambda _: (code, code, code))
 
 
-def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_point: int, result: Uop) -> Value:
-    """`result` of the sum of [outer, count, inner], less the zero points."""
+def _summed(state: Legalizer, op: Operator, value: Value, shape: Shape, zero_point: int, out: list[Uop]) -> Value:
+    """Sum of [outer, count, inner], less the zero points, which `out` turns into the result."""
     count, fill = shape[1], min(max(zero_point, -128), 127)
     add = (to(_ACC, STREAM_A, reg_b(_ACC), alu=Alu.ADD),)
-    out: Uop = {**reg_a(_ACC), **result, "clamp": 1, **OUT}
 
     def codes(lanes: int) -> tuple[_Code, _Code, _Code]:
         # The padding is subtracted, too.
         filled = ceil_div(count, lanes) * lanes - count
         points = set_to(_ACC, int(wrap_int32(-zero_point * count - fill * filled)))
-        return (_Code((points,), add, (out,), (0, 0)),
+        return (_Code((points,), add, tuple(out), (0, 0)),
                 _Code((set_to(_ACC, 0),), add, ({**reg_a(_ACC), **OUT},), (0, 2)),
-                _Code((points,), add, (out,), (2, 0)))
+                _Code((points,), add, tuple(out), (2, 0)))
     return _reduced(state, op, value, shape, fill, codes)
 
 
 def walk_sum(state: Legalizer, op: Operator, value: Value, shape: Shape, p: MeanParams) -> Value:
     """Sum of [outer, count, inner], less the zero points, requantized."""
-    return _summed(state, op, value, shape, p.input_zero_point, {
-        **rescale(p.multiplier, p.shift), "zero_point": p.output_zero_point, "act_min": -128, "act_max": 127})
+    out: Uop = {**reg_a(_ACC), "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127, **OUT}
+    return _summed(state, op, value, shape, p.input_zero_point, rescaled(out, p.multiplier, p.shift, _ACC))
 
 
 def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, clamp: tuple[int, int]) -> Value:
@@ -154,7 +154,8 @@ def walk_average(state: Legalizer, op: Operator, value: Value, shape: Shape, cla
         "divide": {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "truncate": 1,
                    **shifted(shift, Rounding.HALF_UP)},
         "shift": shifted(shift)}
-    return _summed(state, op, value, shape, 0, {**divide[rounding], "act_min": clamp[0], "act_max": clamp[1]})
+    return _summed(state, op, value, shape, 0, [
+        {**reg_a(_ACC), **divide[rounding], "clamp": 1, "act_min": clamp[0], "act_max": clamp[1], **OUT}])
 
 
 def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: ProductParams) -> Value:
@@ -169,7 +170,7 @@ def walk_product(state: Legalizer, op: Operator, value: Value, shape: Shape, p: 
                                                  "multiplies; a larger output scale or fewer elements help")
     scale: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": p.multiplier << 16, "truncate": 1,
                   **shifted(min(exponent, -1), Rounding.HALF_UP)}
-    widen = (to(_ACC, reg_a(_ACC), immediate(left), alu=Alu.SHL),) if left else ()
+    widen = (to(_ACC, reg_a(_ACC), immediate(left), SHL),) if left else ()
     # The first factor is added to the rescaled initial product, which is 0.
     body = (to(_X, STREAM_A, immediate(p.input_zero_point), alu=Alu.SUB), to(_KEEP, reg_a(_X), reg_b(_COUNT), low()),
             to(_ACC, reg_a(_ACC), reg_b(_X), low()), *widen, to(_ACC, reg_a(_ACC), scale),

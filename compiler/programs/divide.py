@@ -11,6 +11,9 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.sixteen import clamped
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
+    SHL_SATURATE,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -44,7 +47,7 @@ def _signs(p: DivParams) -> list[Uop]:
         # y: the negated divisor; t: 1 where the divisor is negative, then its sign, -1 or 1
         to(_Y, immediate_a(p.zero_point_2), STREAM_B, alu=Alu.SUB),
         to(_T, immediate_a(0), reg_b(_Y), alu=Alu.LESS),
-        to(_T, reg_a(_T), immediate(1), alu=Alu.SHL),
+        to(_T, reg_a(_T), immediate(1), SHL),
         to(_T, immediate_a(1), reg_b(_T), alu=Alu.SUB),
         to(_X, reg_a(_X), reg_b(_T), low()),
         to(_T, immediate_a(0), reg_b(_Y), alu=Alu.SUB),
@@ -54,7 +57,7 @@ def _signs(p: DivParams) -> list[Uop]:
         to(_HEAD, reg_a(_HEAD), reg_b(_X), alu=Alu.MAX),
         to(_HEAD, reg_a(_HEAD), alu=Alu.CLZ),
         to(_HEAD, reg_a(_HEAD), immediate(1), alu=Alu.SUB),
-        to(_X, reg_a(_X), reg_b(_HEAD), alu=Alu.SHL)]
+        to(_X, reg_a(_X), reg_b(_HEAD), SHL)]
 
 
 def _back(p: DivParams) -> list[Uop]:
@@ -87,17 +90,17 @@ def divide_wide_program(p: DivParams) -> list[Uop]:
     half, x, t = _T, 4, 5
     steps = [to(t, reg_a(half), reg_b(x), multiply=Multiply.HIGH_B),
              to(t, immediate_a(1 << 29), reg_b(t), alu=Alu.SUB), to(t, reg_a(x), reg_b(t), multiply=Multiply.HIGH_B),
-             to(t, reg_a(t), immediate(2), alu=Alu.SHL_SATURATE), to(x, reg_a(x), reg_b(t), alu=Alu.ADD)]
+             to(t, reg_a(t), immediate(2), SHL_SATURATE), to(x, reg_a(x), reg_b(t), alu=Alu.ADD)]
     reciprocal = [
-        to(half, reg_a(_Y), alu=Alu.CLZ), to(half, reg_a(_Y), reg_b(half), alu=Alu.SHL),
+        to(half, reg_a(_Y), alu=Alu.CLZ), to(half, reg_a(_Y), reg_b(half), SHL),
         to(half, reg_a(half), immediate(INT32_MIN), alu=Alu.ADD),
-        to(half, reg_a(half), immediate(1), alu=Alu.SAR), to(half, reg_a(half), immediate(1 << 30), alu=Alu.ADD),
+        to(half, reg_a(half), immediate(1), SAR), to(half, reg_a(half), immediate(1 << 30), alu=Alu.ADD),
         to(x, reg_a(half), rescale(RECIPROCAL_SLOPE, 0)), to(x, reg_a(x), immediate(RECIPROCAL_START), alu=Alu.ADD),
-        *steps * 3, to(x, reg_a(x), immediate(1), alu=Alu.SHL_SATURATE)]
+        *steps * 3, to(x, reg_a(x), immediate(1), SHL_SATURATE)]
     last: Uop = {**reg_a(4), **reg_b(5), "alu": Alu.ADD}
     return [
         *_signs(p), *reciprocal, to(_X, reg_a(_X), reg_b(x), multiply=Multiply.HIGH_B), *_back(p),
-        to(4, reg_a(_X), reg_b(_HEAD), _ROUNDED), to(5, reg_a(_X), reg_b(_HEAD), alu=Alu.SAR),
+        to(4, reg_a(_X), reg_b(_HEAD), _ROUNDED), to(5, reg_a(_X), reg_b(_HEAD), SAR),
         to(_X, immediate_a(-1), reg_b(_X), alu=Alu.LESS), to(5, reg_a(5), reg_b(_X), alu=Alu.ADD),
         to(5, reg_a(5), reg_b(4), alu=Alu.SUB), to(5, reg_a(5), reg_b(_T), low()),
-        *clamped(last, p.act_min, p.act_max)]
+        *clamped([last], p.act_min, p.act_max)]

@@ -5,7 +5,7 @@ room for a carry above it and for a sticky bit below it. The running total stays
 addition.
 """
 
-from tq_hw.compiler.programs.words import Uop, immediate, immediate_a, reg_a, reg_b, set_to, shifted, to
+from tq_hw.compiler.programs.words import SAR, SHL, Uop, immediate, immediate_a, reg_a, reg_b, set_to, shifted, to
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource
 from tq_hw.sim.golden.soft_float import FRACTION_BITS
 
@@ -50,7 +50,7 @@ def to_even(register: int, bits: int, others: int, free: int) -> list[Uop]:
     The last bit that stays, less 1, is added before a shift that rounds ties up.
     """
     return [
-        to(free, reg_a(register), reg_b(others), shifted(-31, Rounding.FLOOR), alu=Alu.SHL),
+        to(free, reg_a(register), reg_b(others), shifted(-31, Rounding.FLOOR), SHL),
         to(register, reg_a(register), reg_b(free), alu=Alu.SUB, zero_point=-1),
         to(register, reg_a(register), reg_b(bits), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP)]
 
@@ -67,10 +67,10 @@ def added() -> list[Uop]:
         to(3, reg_a(6), reg_b(0), between(0, 31), alu=Alu.SUB),
         to(1, reg_a(0), reg_b(6), between(0, 31), alu=Alu.SUB),
         to(6, reg_a(6), reg_b(0), alu=Alu.MAX), to(0, reg_a(7), reg_b(2), alu=Alu.ADD),
-        to(4, reg_a(7), reg_b(1), alu=Alu.SAR), to(5, reg_a(2), reg_b(3), alu=Alu.SAR),
+        to(4, reg_a(7), reg_b(1), SAR), to(5, reg_a(2), reg_b(3), SAR),
         to(7, reg_a(4), reg_b(5), shifted(1), alu=Alu.ADD),
         # r0: 1 if bits were lost
-        to(4, reg_a(4), reg_b(1), alu=Alu.SHL), to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
+        to(4, reg_a(4), reg_b(1), SHL), to(5, reg_a(5), reg_b(3), SHL),
         to(4, reg_a(4), reg_b(5), alu=Alu.ADD), to(0, reg_a(4), reg_b(0), alu=Alu.NOT_EQUAL),
         *leading(1, 7), *cut(2, 1),
         to(3, reg_a(1), immediate(FRACTION_BITS - 1), between(0, 30), alu=Alu.ADD),
@@ -86,7 +86,7 @@ def goes_on() -> list[Uop]:
     """Normalize the sum to an addend again; 0 gets an exponent below all others."""
     return [
         to(4, reg_a(1), immediate(1 - _TOP), between(ADDEND_BITS, 31), alu=Alu.ADD),
-        to(7, reg_a(7), reg_b(4), alu=Alu.SHL),
+        to(7, reg_a(7), reg_b(4), SHL),
         to(6, reg_a(6), reg_b(1), alu=Alu.SUB, zero_point=_TOP - 1),
         to(0, reg_a(1), immediate(32), shifted(_NONE.bit_length() - 6), alu=Alu.AND),
         to(6, reg_a(6), reg_b(0), alu=Alu.SUB)]
@@ -99,5 +99,5 @@ def of_total() -> list[Uop]:
 
 def of_result() -> list[Uop]:
     """Move the result of `added`, at twice an addend's scale, to r5 and r2 to be packed."""
-    return [to(5, reg_a(7), reg_b(2), alu=Alu.SHL),
+    return [to(5, reg_a(7), reg_b(2), SHL),
             to(2, reg_a(6), immediate(_PACKED_BITS - ADDEND_BITS - 1), alu=Alu.ADD)]

@@ -10,6 +10,8 @@ Remainders are small, so arithmetic that wraps at 32 bits is exact. A divisor of
 
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     STREAMS,
@@ -40,8 +42,8 @@ def _reciprocal() -> list[Uop]:
     for _ in range(_STEPS):
         # y + 2 y (1/2 - x y), with a constant slightly below 1/2, so that no reciprocal exceeds 31 bits.
         steps += [to(_T, reg_a(_SIZE), reg_b(_RECIPROCAL), multiply=Multiply.HIGH_B),
-                  to(_T, immediate_a((1 << 30) - 2), reg_b(_T), alu=Alu.SUB),
-                  to(_T, reg_a(_T), reg_b(_RECIPROCAL), shifted(1), multiply=Multiply.HIGH_B),
+                  to(_T, immediate_a((1 << 30) - 2), reg_b(_T), shifted(1), alu=Alu.SUB),
+                  to(_T, reg_a(_T), reg_b(_RECIPROCAL), multiply=Multiply.HIGH_B),
                   to(_RECIPROCAL, reg_a(_RECIPROCAL), reg_b(_T), alu=Alu.ADD)]
     return [
         to(_DIVISOR, immediate_a(0), STREAM_B, alu=Alu.ADD),
@@ -49,12 +51,12 @@ def _reciprocal() -> list[Uop]:
         to(_SIZE, reg_a(_DIVISOR), rescale(INT32_MIN, 0)),
         to(_SIZE, reg_a(_SIZE), reg_b(_DIVISOR), alu=Alu.MAX),
         to(_BACK, reg_a(_SIZE), alu=Alu.CLZ), to(_BACK, reg_a(_BACK), immediate(1), alu=Alu.SUB),
-        to(_SIZE, reg_a(_SIZE), reg_b(_BACK), alu=Alu.SHL), to(_BACK, immediate_a(30), reg_b(_BACK), alu=Alu.SUB),
+        to(_SIZE, reg_a(_SIZE), reg_b(_BACK), SHL), to(_BACK, immediate_a(30), reg_b(_BACK), alu=Alu.SUB),
         to(_RECIPROCAL, reg_a(_SIZE), rescale(_SLOPE, 0)),
         to(_RECIPROCAL, immediate_a(_FIRST), reg_b(_RECIPROCAL), alu=Alu.SUB), *steps,
         # The divisor's sign: 1 or -1.
-        to(_SIGN, reg_a(_DIVISOR), immediate(0), shifted(0), alu=Alu.LESS),
-        to(_SIGN, reg_a(_SIGN), immediate(1), alu=Alu.SHL), to(_SIGN, immediate_a(1), reg_b(_SIGN), alu=Alu.SUB)]
+        to(_SIGN, reg_a(_DIVISOR), immediate(0), shifted(1), alu=Alu.LESS),
+        to(_SIGN, immediate_a(1), reg_b(_SIGN), alu=Alu.SUB)]
 
 
 def _about(register: int, a: Uop) -> list[Uop]:
@@ -106,11 +108,11 @@ def integer_power(exponent: int) -> list[Uop]:
 
 def xor() -> list[Uop]:
     """Exclusive or of streams A and B: their sum less twice their AND."""
-    return [to(0, STREAMS, alu=Alu.AND), to(0, reg_a(0), immediate(1), alu=Alu.SHL),
+    return [to(0, STREAMS, alu=Alu.AND), to(0, reg_a(0), immediate(1), SHL),
             to(1, STREAMS, alu=Alu.ADD), {**reg_a(1), **reg_b(0), "alu": Alu.SUB, **OUT}]
 
 
 def right_shift(bits: int) -> list[Uop]:
     """Shift stream A right by stream B, arithmetic; the shift is clamped to 0..`bits` - 1."""
     return [to(0, immediate_a(0), STREAM_B, alu=Alu.MAX), to(0, reg_a(0), immediate(bits - 1), alu=Alu.MIN),
-            {**STREAM_A, **reg_b(0), "alu": Alu.SAR, **OUT}]
+            {**STREAM_A, **reg_b(0), **SAR, **OUT}]

@@ -73,7 +73,7 @@ def _uops() -> tuple[Uop, ...]:
         to(_RESULT, reg_a(_RESULT), immediate((1 << _FRACTION) - 1), alu=Alu.AND),
         to(_ENTRY, entry, immediate((1 << _STEP_BITS) - 1), alu=Alu.AND),
         to(_RESULT, reg_a(_RESULT), reg_b(_ENTRY), low()),
-        to(_ENTRY, entry, immediate(_STEP_BITS), shifted(_FRACTION), alu=Alu.SAR),
+        to(_ENTRY, entry, immediate(-1 << _STEP_BITS), shifted(_FRACTION - _STEP_BITS, floor), alu=Alu.AND),
         to(_RESULT, reg_a(_RESULT), reg_b(_ENTRY), alu=Alu.ADD),
         to(_RESULT, reg_a(_RESULT), factor, low()),
         {**reg_a(_RESULT), **reg_b(_ADDEND_AT), "b_table": 2, "alu": Alu.ADD, **shifted(-10, floor), **OUT})

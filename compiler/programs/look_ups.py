@@ -47,7 +47,8 @@ def with_offsets(nodes: Sequence[Node]) -> list[Node]:
 def _looks_up(node: Node) -> bool:
     """Whether a node is a plain table look-up."""
     uop = node.uop
-    return bool(uop.get("a_table")) and not any(uop.get(name) for name in ("multiply", "clamp", "zero_point"))
+    return (bool(uop.get("a_table")) and uop.get("multiply", Multiply.NONE) in (Multiply.NONE, Multiply.SHL_B)
+            and not any(uop.get(name) for name in ("clamp", "zero_point")))
 
 
 def _takes_off(node: Node) -> bool:

@@ -13,6 +13,8 @@ import numpy as np
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     STREAMS,
@@ -23,11 +25,12 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    rescale,
+    rescaled,
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply
+from tq_hw.isa.uop import Alu, Multiply, Rounding
+from tq_hw.sim.golden.arith import INT32_MIN
 from tq_hw.sim.golden.fixedpoint import EXP_EIGHTH, EXP_STEPS, RECIPROCAL_SLOPE, RECIPROCAL_START, THIRD, narrowed
 
 __all__ = ["CLAMP", "ActivationProgram", "clip_uops", "computed_activation", "hidden_uops"]
@@ -69,16 +72,16 @@ class ActivationProgram:
 def _tables() -> tuple[IntArray, IntArray]:
     """Tables 1 and 2.
 
-    Table 1: at 2^i the factor of step i for `result << 1`, at 0 the factor 1, at a code half of the point at which the
+    Table 1: at 2^i the factor of step i in Q0.15, at 0 the factor 1, at a code half of the point at which the
     result is mirrored (2^13 or 0).
 
     Table 2: at a code the quotient's multiplier, at a small number four times that number, which is the correction of
     the second and third step of the reciprocal.
     """
     first, second = np.zeros(256, np.int64), np.zeros(256, np.int64)
-    first[0] = 1 << 30
+    first[0] = 1 << 15
     for index, (_, factor) in enumerate(_EXP_STEPS):
-        first[1 << index] = narrowed(factor, 16) << 15
+        first[1 << index] = narrowed(factor, 16)
     for number in range(*_CORRECTIONS):
         second[number] = 4 * number
     first[_LOGISTIC:_LOGISTIC + 32] = 1 << 13
@@ -94,18 +97,18 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
     """
     quarter = 1 << fraction - 2
     uops = [
-        to(_REST, STREAMS, alu=Alu.SHL),
+        to(_REST, STREAMS, SHL),
         to(_T, STREAM_A, immediate(0), shifted(1), alu=Alu.LESS, zero_point=-1),
         to(_NEGATED, reg_a(_REST), reg_b(_T), low()),
         to(_REST, reg_a(_NEGATED), immediate(quarter - 1), alu=Alu.AND, zero_point=-quarter),
         # Taylor expansion of e^x around -1/8, in Q0.15
-        to(_X, reg_a(_REST), immediate(15 - fraction), alu=Alu.SHL, zero_point=1 << 12),
+        to(_X, reg_a(_REST), immediate(15 - fraction), SHL, zero_point=1 << 12),
         to(_X2, high16(_X, _X)),
         to(_T, high16(_X2, _X2)),
         to(_X3, high16(_X2, _X)),
         to(_REST, reg_a(_REST), reg_b(_NEGATED), alu=Alu.SUB),
         to(_T, reg_a(_T), shifted(-2)),
-        to(_REST, reg_a(_REST), immediate(fraction - 2), alu=Alu.SAR),
+        to(_REST, reg_a(_REST), immediate(fraction - 2), SAR),
         to(_T, reg_a(_T), reg_b(_X3), alu=Alu.ADD),
         to(_T, high16(_T, constant=narrowed(THIRD, 16))),
         to(_T, reg_a(_T), reg_b(_X2), shifted(-1), alu=Alu.ADD),
@@ -118,8 +121,8 @@ def _uops(fraction: int) -> tuple[Uop, ...]:
     uops += bits[:2]
     for index in steps:
         uops += bits[index + 2:index + 3]
-        uops.append(to(_RESULT, reg_a(_RESULT), reg_b(places[index % 3]), shifted(1), b_table=1,
-                       multiply=Multiply.HIGH_B))
+        uops.append(to(_RESULT, reg_a(_RESULT), reg_b(places[index % 3]), low(),
+                       shifted(-15, Rounding.HALF_UP), b_table=1))
     return (*uops, *_reciprocal(), *_mirrored())
 
 
@@ -128,11 +131,11 @@ def _reciprocal() -> list[Uop]:
     # The first factor of `1 - half * x` is `-(half << 16) - 1`: this product, rounded down, is the negative of
     # `half * x` rounded to nearest with ties up.
     between = [
-        to(_SIGN, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR),
+        to(_SIGN, STREAM_A, immediate(INT32_MIN), shifted(-30, Rounding.FLOOR), alu=Alu.AND),
         to(_DIRECTION, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL),
         to(_DIRECTION, reg_a(_DIRECTION), reg_b(_SIGN), alu=Alu.ADD),
-        to(_TO, immediate_a(1), reg_b(_DIRECTION), alu=Alu.SUB),
-        to(_TO, reg_a(_TO), STREAM_B, low(), shifted(1), b_table=1, clamp=1)]
+        to(_TO, immediate_a(1), reg_b(_DIRECTION), shifted(1), alu=Alu.SUB),
+        to(_TO, reg_a(_TO), STREAM_B, low(), b_table=1, clamp=1)]
     uops = [
         to(_X2, reg_a(_RESULT), immediate(32767), shifted(-1), alu=Alu.ADD),
         to(_NEGATED_HALF, reg_a(_X2), immediate(-65536), low(), zero_point=-1),
@@ -141,7 +144,7 @@ def _reciprocal() -> list[Uop]:
         iteration = [
             to(_T, reg_a(_NEGATED_HALF), reg_b(_X), multiply=Multiply.HIGH_B, zero_point=1 << 13),
             to(_T, high16(_X, _T)),
-            *([to(_T, reg_a(_T), immediate(2), alu=Alu.SHL, clamp=1)] if step == 0 else []),
+            *([to(_T, reg_a(_T), immediate(2), SHL, clamp=1)] if step == 0 else []),
             to(_X, reg_a(_LAST if step == 2 else _X), reg_b(_T), alu=Alu.ADD, b_table=2 if step else 0)]
         if step == 2:
             between.append(to(_LAST, reg_a(_X), STREAM_B, b_table=1, alu=Alu.ADD, zero_point=-(1 << 13)))
@@ -180,4 +183,4 @@ def clip_uops(total: Uop, clip: int | None) -> tuple[Uop, ...]:
 def hidden_uops(multiplier: int, shift: int, zero_point: int) -> tuple[Uop, ...]:
     """Compute the hidden state: the output gate times the activated cell state, rescaled."""
     return (to(0, STREAMS, low()),
-            {**reg_a(0), **rescale(multiplier, shift), "zero_point": zero_point, **CLAMP, **OUT})
+            *rescaled({**reg_a(0), "zero_point": zero_point, **CLAMP, **OUT}, multiplier, shift, 0))

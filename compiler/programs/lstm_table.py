@@ -14,6 +14,7 @@ from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.lstm import ActivationProgram, computed_activation
 from tq_hw.compiler.programs.words import (
     OUT,
+    SHL,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -93,8 +94,8 @@ def _bit(exponent: int) -> _Step:
 def _factor(exponent: int, offset: int = 0) -> _Step:
     """The negated factor of a set bit, or minus one; with an offset, not negated."""
     one, factor = (offset + _ONE, offset + _FACTORS[exponent]) if offset else (-_ONE, -_FACTORS[exponent])
-    return _alu(f"factor {exponent}", immediate_a(one << _HALF | factor & _LOW), Alu.SHL, f"bit {exponent}",
-                **_floor(-_HALF), zero_point=-offset)
+    return _alu(f"factor {exponent}", immediate_a(one << _HALF | factor & _LOW), Alu.PASS, f"bit {exponent}",
+                **SHL, **_floor(-_HALF), zero_point=-offset)
 
 
 def _taken(exponent: int, of: str, positive: bool) -> _Step:
@@ -113,18 +114,19 @@ def _chain() -> Sequence[_Step]:
     - `sum`: -4 times the product of `half` and x; -2^30 for an exact reciprocal
     """
     return [
-        _alu("argument", STREAM_A, Alu.SHL, STREAM_B),
-        _alu("sign", STREAM_A, Alu.SHL_SATURATE, immediate(31), **shifted(-31)),
+        _alu("argument", STREAM_A, Alu.PASS, STREAM_B, **SHL),
+        _alu("sign", STREAM_A, Alu.SATURATE, immediate(31), **SHL, **shifted(-31)),
         _alu("odd", "argument", Alu.AND, immediate(1), **shifted(4)),
         _alu("logistic", immediate_a(_LOGISTIC), Alu.AND, STREAM_B, **shifted(9)),
         _times("u", "argument", "sign", -1, Rounding.HALF_UP, zero_point=-1, clamp=1),
         _times("middle less", "sign", "logistic", -15),
         _bit(0), _bit(-2),
-        _alu("exp", "u", Alu.SHL, "odd", a_table=3, **_floor(-_HALF)),
+        _alu("exp", "u", Alu.PASS, "odd", a_table=3, **SHL, **_floor(-_HALF)),
         _factor(-2), _bit(-1), _taken(-2, "exp", True), _factor(-1), _factor(0), _bit(1), _taken(-1, "exp -2", False),
         _bit(2), _bit(3), _taken(0, "exp -1", True), _factor(3, 1 - _ONE), _factor(2), _factor(1),
+        _alu("twice factor 3", "factor 3", Alu.PASS, {}, **shifted(1)),
         # One factor for the bits 4 and 8: if both are set, the product of their factors, 11 * 600, gives 0, too.
-        _times("factors", "factor 2", "factor 3", 1),
+        _times("factors", "factor 2", "twice factor 3"),
         _taken(1, "exp 0", False),
         _Step("half", "exp 1", "factors", {"multiply": Multiply.HIGH_B, **_floor(-1), "zero_point": 1 << 14}),
         _alu("middle", "logistic", Alu.ADD, "middle less"),
@@ -136,19 +138,21 @@ def _chain() -> Sequence[_Step]:
         _times("m", "x", "error", -15, Rounding.HALF_UP),
         _times("sum", "x", "half 4"),
         _alu("m 4", "m", Alu.PASS, {}, **shifted(2)),
-        _times("sum by m", "m", "half 4", 2),
-        _alu("x 1 less", "x", Alu.ADD, "m 4", zero_point=-(1 << 13)),
+        _times("sum by m", "m 4", "half 4"),
+        _alu("twice x 1 less", "x", Alu.ADD, "m 4", **shifted(1), zero_point=-(1 << 14)),
         _alu("x 1", "x", Alu.ADD, "m 4"),
         _alu("error 1", "sum", Alu.ADD, "sum by m", **shifted(-17), zero_point=1 << 13),
         _alu("sum 1", "sum", Alu.ADD, "sum by m"),
         _times("m 1", "x 1", "error 1", -15, Rounding.HALF_UP),
-        _times("result", "x 1 less", "slope", 1),
-        _times("sum by m 1", "m 1", "half 4", 2),
+        _times("result", "twice x 1 less", "slope"),
+        _alu("m 1 by 4", "m 1", Alu.PASS, {}, **shifted(2)),
+        _times("sum by m 1", "m 1 by 4", "half 4"),
+        _alu("slope 8", "slope", Alu.PASS, {}, **shifted(3)),
         _alu("result 0", "result", Alu.ADD, "middle"),
         _alu("m 2", "sum 1", Alu.ADD, "sum by m 1", multiply=Multiply.HIGH_IMMEDIATE, immediate=_THIRD, truncate=1,
              **_floor(-_THIRD_BITS), zero_point=(_THIRD >> _THIRD_BITS) + 1 >> 1),
-        _times("result by m 1", "m 1", "slope", 3),
-        _times("result by m 2", "m 2", "slope", 3),
+        _times("result by m 1", "m 1", "slope 8"),
+        _times("result by m 2", "m 2", "slope 8"),
         # Subtract 1 here and add it below, with a clamp each: a tanh of -32768 becomes -32767.
         _alu("result 1", "result 0", Alu.ADD, "result by m 1", zero_point=-1, clamp=1),
         _alu("", "result 1", Alu.ADD, "result by m 2", zero_point=1, clamp=1)]

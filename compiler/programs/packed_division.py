@@ -10,6 +10,8 @@ from tq_hw.compiler.programs.float_sums import sticky
 from tq_hw.compiler.programs.packed_float import fraction, rounded
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -51,20 +53,21 @@ def root_table() -> IntArray:
 def quotient_program() -> list[Uop]:
     """Divide packed stream A by packed stream B, which must be positive; table 1 is `quotient_table`."""
     scale = FRACTION_BITS + 7 - 2
-    step = [to(4, reg_a(1), reg_b(0), _HIGH), to(4, immediate_a(1 << _POINT), reg_b(4), alu=Alu.SUB),
-            to(4, reg_a(4), reg_b(0), shifted(31 - _POINT), _HIGH), to(0, reg_a(0), reg_b(4), alu=Alu.ADD)]
+    step = [to(4, reg_a(1), reg_b(0), _HIGH),
+            to(4, immediate_a(1 << _POINT), reg_b(4), shifted(31 - _POINT), alu=Alu.SUB),
+            to(4, reg_a(4), reg_b(0), _HIGH), to(0, reg_a(0), reg_b(4), alu=Alu.ADD)]
     return [
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=-_QUOTIENT_BITS - EXPONENT + 6),
         to(1, immediate_a(_EXPONENT), STREAM_B, alu=Alu.AND), to(2, reg_a(2), reg_b(1), alu=Alu.SUB),
         # r1: the divisor's fraction times 128; r3: the dividend's, too; r0: the reciprocal
         to(1, immediate_a(~_EXPONENT), STREAM_B, shifted(-1, Rounding.FLOOR), alu=Alu.AND),
         to(1, reg_a(1), immediate(_HIDDEN << 7), alu=Alu.ADD), *fraction(3, 6, STREAM_A, 0),
-        to(0, reg_a(1), immediate(30 - _INDEX_BITS), alu=Alu.SAR), to(0, reg_a(0), a_table=1), *step * 2,
+        to(0, reg_a(1), immediate(30 - _INDEX_BITS), SAR), to(0, reg_a(0), a_table=1), *step * 2,
         # r5: the quotient, off by at most one; r6: the remainder
         to(5, reg_a(3), reg_b(0), shifted(_QUOTIENT_BITS - scale, Rounding.FLOOR), _HIGH),
-        to(1, reg_a(1), immediate(7), alu=Alu.SAR), to(4, reg_a(3), immediate(_QUOTIENT_BITS - 7), alu=Alu.SHL),
+        to(1, reg_a(1), immediate(7), SAR), to(4, reg_a(3), immediate(_QUOTIENT_BITS - 7), SHL),
         to(6, reg_a(5), reg_b(1), low()), to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
-        to(7, reg_a(6), immediate(31), alu=Alu.SAR), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
+        to(7, reg_a(6), immediate(31), SAR), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
         to(7, reg_a(7), reg_b(1), alu=Alu.AND), to(6, reg_a(6), reg_b(7), alu=Alu.ADD),
         to(7, reg_a(1), reg_b(6), alu=Alu.LESS_EQUAL), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
         to(7, reg_a(7), reg_b(1), low()), to(6, reg_a(6), reg_b(7), alu=Alu.SUB),
@@ -77,19 +80,19 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
     Stream A is positive; without `reciprocal` it may also be 0. Ties cannot occur: (s + 0.5)^2 is not an integer, and
     2^48 has no odd divisor but 1.
     """
-    step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), shifted(1), _HIGH),
-            to(4, immediate_a(1 << 28), reg_b(4), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), shifted(2), _HIGH),
+    step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), _HIGH),
+            to(4, immediate_a(1 << 27), reg_b(4), shifted(3), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), _HIGH),
             to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
     uops = [
         # r0: 1 for an odd exponent; r2: half of the exponent rounded up to even; r3: the number in 0.25 to 1, Q0.31
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(0, reg_a(2), immediate(1), alu=Alu.AND),
         to(2, reg_a(2), reg_b(0), shifted(-1, Rounding.FLOOR), alu=Alu.ADD),
         to(3, STREAM_A, immediate(~_EXPONENT), shifted(-1, Rounding.FLOOR), alu=Alu.AND),
-        to(3, reg_a(3), immediate(_HIDDEN << 7), alu=Alu.ADD), to(3, reg_a(3), reg_b(0), alu=Alu.SAR),
-        to(1, reg_a(3), immediate(31 - _INDEX_BITS), alu=Alu.SAR), to(1, reg_a(1), a_table=1), *step * 2,
+        to(3, reg_a(3), immediate(_HIDDEN << 7), alu=Alu.ADD), to(3, reg_a(3), reg_b(0), SAR),
+        to(1, reg_a(3), immediate(31 - _INDEX_BITS), SAR), to(1, reg_a(1), a_table=1), *step * 2,
         # r5: the root, off by at most one; r6: the number less the root's square
         to(5, reg_a(3), reg_b(1), shifted(FRACTION_BITS - _POINT, Rounding.FLOOR), _HIGH),
-        to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), alu=Alu.SHL),
+        to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), SHL),
         to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
         to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
         to(6, reg_a(6), immediate(0), alu=Alu.LESS_EQUAL), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
@@ -109,7 +112,7 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
         to(6, reg_a(6), immediate(0), alu=Alu.LESS), to(1, reg_a(1), reg_b(7), alu=Alu.ADD),
         to(1, reg_a(1), reg_b(6), alu=Alu.SUB),
         # The reciprocal of a root of 2^23 has 25 bits.
-        to(7, reg_a(1), immediate(2 * _HIDDEN), alu=Alu.EQUAL), to(1, reg_a(1), reg_b(7), alu=Alu.SAR),
+        to(7, reg_a(1), immediate(2 * _HIDDEN), alu=Alu.EQUAL), to(1, reg_a(1), reg_b(7), SAR),
         to(7, reg_a(7), reg_b(2), alu=Alu.SUB),
         to(1, reg_a(1), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
         {**reg_a(1), **reg_b(7), "alu": Alu.ADD, "zero_point": 1 - 2 * FRACTION_BITS - half - EXPONENT, **OUT}]

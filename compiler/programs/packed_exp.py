@@ -19,6 +19,8 @@ from tq_hw.compiler.programs.packed_float import fraction, rounded
 from tq_hw.compiler.programs.two_words import high, high_b, masked, rest, split
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -72,10 +74,10 @@ def _product() -> list[Uop]:
     return [
         *fraction(0, 1, STREAM_A, 1), to(1, immediate_a(0), reg_b(0), alu=Alu.SUB),
         to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
-        to(1, reg_a(0), immediate(6), alu=Alu.SAR),
+        to(1, reg_a(0), immediate(6), SAR),
         to(3, reg_a(0), high(_UPPER << 1)), to(4, reg_a(0), high(_LOWER << 1)),
         to(5, reg_a(1), immediate(_UPPER), low()), masked(5, 5, 24, 2), to(5, reg_a(5), reg_b(4), alu=Alu.ADD),
-        to(4, reg_a(5), immediate(26), alu=Alu.SAR), to(3, reg_a(3), reg_b(4), alu=Alu.ADD)]
+        to(4, reg_a(5), immediate(26), SAR), to(3, reg_a(3), reg_b(4), alu=Alu.ADD)]
 
 
 def _upper_product() -> list[Uop]:
@@ -85,7 +87,7 @@ def _upper_product() -> list[Uop]:
         # A shift below 12 means that e^x is 0 or x is out of range; above 60, that e^x is 1.
         to(0, immediate_a(-EXPONENT - 4), reg_b(0), alu=Alu.SUB), to(0, reg_a(0), immediate(12), alu=Alu.MAX),
         to(0, reg_a(0), immediate(60), alu=Alu.MIN), to(3, reg_a(3), immediate(-_HIDDEN), alu=Alu.ADD),
-        to(3, reg_a(3), immediate(0), alu=Alu.MAX), to(3, reg_a(3), immediate(6), alu=Alu.SHL),
+        to(3, reg_a(3), immediate(0), alu=Alu.MAX), to(3, reg_a(3), immediate(6), SHL),
         to(3, reg_a(3), reg_b(0), alu=Alu.ADD), to(0, STREAM_A, immediate(INT32_MIN), alu=Alu.AND),
         {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT}]
 
@@ -96,18 +98,18 @@ def _lower_product() -> list[Uop]:
         *_product(), to(4, reg_a(1), immediate(_LOWER), low()), masked(4, 4, 24),
         # r2: 1 for a product of 76 bits; r6: the number of dropped bits
         to(2, immediate_a(1 << 25), reg_b(3), alu=Alu.LESS_EQUAL), to(6, reg_a(2), immediate(22), alu=Alu.ADD),
-        to(7, reg_a(4), reg_b(6), alu=Alu.SAR), masked(7, 7, 1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
-        to(7, immediate_a(1 << 21), reg_b(2), alu=Alu.SHL, zero_point=-1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
-        to(4, reg_a(4), reg_b(6), alu=Alu.SAR), to(4, reg_a(4), reg_b(2), alu=Alu.SHL), masked(5, 5, 26, 2),
+        to(7, reg_a(4), reg_b(6), SAR), masked(7, 7, 1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
+        to(7, immediate_a(1 << 21), reg_b(2), SHL, zero_point=-1), to(4, reg_a(4), reg_b(7), alu=Alu.ADD),
+        to(4, reg_a(4), reg_b(6), SAR), to(4, reg_a(4), reg_b(2), SHL), masked(5, 5, 26, 2),
         {**reg_a(5), **reg_b(4), "alu": Alu.ADD, **OUT}]
 
 
 def _whole() -> list[Uop]:
     """r0: the shift; r1: the product's upper bits; r2: |K|; r3: the shift, at most 31; r6: the sign of x, 1 or -1."""
     return [
-        masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), alu=Alu.SAR), masked(1, 1, 25),
+        masked(0, 0, 6) | STREAM_A, to(1, STREAM_A, immediate(6), SAR), masked(1, 1, 25),
         to(1, reg_a(1), immediate(_HIDDEN), alu=Alu.ADD),
-        to(6, STREAM_A, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
+        to(6, STREAM_A, immediate(INT32_MIN), shifted(-30, Rounding.FLOOR), alu=Alu.AND, zero_point=1),
         to(3, reg_a(0), immediate(31), alu=Alu.MIN),
         to(2, reg_a(1), reg_b(3), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP)]
 
@@ -115,8 +117,8 @@ def _whole() -> list[Uop]:
 def _parted() -> list[Uop]:
     """r1: the product's upper bits less K; r4: the 28 bits below them."""
     return [
-        *_whole(), to(3, reg_a(2), reg_b(3), alu=Alu.SHL), to(1, reg_a(1), reg_b(3), alu=Alu.SUB),
-        to(1, reg_a(1), reg_b(6), low()), to(4, reg_a(6), STREAM_B, low()), to(3, reg_a(4), immediate(28), alu=Alu.SAR),
+        *_whole(), to(3, reg_a(2), reg_b(3), SHL), to(1, reg_a(1), reg_b(3), alu=Alu.SUB),
+        to(1, reg_a(1), reg_b(6), low()), to(4, reg_a(6), STREAM_B, low()), to(3, reg_a(4), immediate(28), SAR),
         to(1, reg_a(1), reg_b(3), alu=Alu.ADD), masked(4, 4, 28)]
 
 
@@ -131,18 +133,18 @@ def _between(register: int, number: int, *, less: bool) -> list[Uop]:
 def _upper_rest() -> list[Uop]:
     """The remainder r, to 31 fraction bits."""
     return [
-        *_parted(), *_between(5, 31, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
-        *_between(5, 31, less=False), to(1, reg_a(1), reg_b(5), alu=Alu.SAR),
-        *_between(5, 3, less=False), to(4, reg_a(4), reg_b(5), alu=Alu.SAR),
+        *_parted(), *_between(5, 31, less=True), to(1, reg_a(1), reg_b(5), SHL),
+        *_between(5, 31, less=False), to(1, reg_a(1), reg_b(5), SAR),
+        *_between(5, 3, less=False), to(4, reg_a(4), reg_b(5), SAR),
         {**reg_a(1), **reg_b(4), "alu": Alu.ADD, **OUT}]
 
 
 def _lower_rest() -> list[Uop]:
     """The next 26 bits of r, above the low five bits of K."""
     return [
-        *_parted(), *_between(5, 57, less=True), to(1, reg_a(1), reg_b(5), alu=Alu.SHL),
-        *_between(5, 29, less=True), to(4, reg_a(4), reg_b(5), alu=Alu.SHL),
-        *_between(5, 29, less=False), to(4, reg_a(4), reg_b(5), alu=Alu.SAR),
+        *_parted(), *_between(5, 57, less=True), to(1, reg_a(1), reg_b(5), SHL),
+        *_between(5, 29, less=True), to(4, reg_a(4), reg_b(5), SHL),
+        *_between(5, 29, less=False), to(4, reg_a(4), reg_b(5), SAR),
         to(1, reg_a(1), reg_b(4), alu=Alu.ADD), masked(1, 1, 26, _TABLE_BITS),
         to(2, reg_a(2), reg_b(6), low()), masked(2, 2, _TABLE_BITS),
         {**reg_a(1), **reg_b(2), "alu": Alu.ADD, **OUT}]
@@ -153,7 +155,7 @@ def _cubic() -> list[Uop]:
     linear, square, cubic = split(_LINEAR, 36, 58), split(_SQUARE, 43, 57), round(math.ldexp(_CUBIC, 50))
     return [
         to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
-        to(0, reg_a(0), immediate(_TABLE_BITS), alu=Alu.SAR),
+        to(0, reg_a(0), immediate(_TABLE_BITS), SAR),
         # r1, r3: the linear term
         to(1, STREAM_A, high(linear[0])), to(3, STREAM_A, immediate(linear[0]), low()), rest(3, 10),
         to(2, STREAM_A, high(linear[1], 1)), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
@@ -165,17 +167,17 @@ def _cubic() -> list[Uop]:
         # r5, r6: the factor of r^2, with 43 and 57 fraction bits
         to(6, reg_a(5), immediate(cubic), low()), rest(6, 24), to(5, reg_a(5), high(cubic)),
         masked(7, 5, 7, 7), to(6, reg_a(6), reg_b(7), alu=Alu.ADD), to(6, reg_a(6), immediate(square[1]), alu=Alu.ADD),
-        to(5, reg_a(5), immediate(7), alu=Alu.SAR), to(5, reg_a(5), immediate(square[0]), alu=Alu.ADD),
+        to(5, reg_a(5), immediate(7), SAR), to(5, reg_a(5), immediate(square[0]), alu=Alu.ADD),
         # r7: their product, with 43 fraction bits
         to(7, reg_a(2), reg_b(5), high_b()), to(4, reg_a(2), reg_b(5), low()), rest(4, 17),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(2), reg_b(6), high_b()),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD), to(4, reg_a(0), reg_b(5), high_b(1)),
         to(3, reg_a(3), reg_b(4), alu=Alu.ADD), masked(4, 7, 7, 14), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
-        to(7, reg_a(7), immediate(7), alu=Alu.SAR), to(1, reg_a(1), reg_b(7), alu=Alu.ADD)]
+        to(7, reg_a(7), immediate(7), SAR), to(1, reg_a(1), reg_b(7), alu=Alu.ADD)]
 
 
 def _upper_cubic() -> list[Uop]:
-    return [*_cubic(), to(3, reg_a(3), immediate(21), alu=Alu.SAR), {**reg_a(1), **reg_b(3), "alu": Alu.ADD, **OUT}]
+    return [*_cubic(), to(3, reg_a(3), immediate(21), SAR), {**reg_a(1), **reg_b(3), "alu": Alu.ADD, **OUT}]
 
 
 def _lower_cubic() -> list[Uop]:
@@ -189,16 +191,16 @@ def _power() -> list[Uop]:
     return [
         to(0, immediate_a((1 << _TABLE_BITS) - 1), STREAM_B, alu=Alu.AND),
         to(2, reg_a(0), a_table=1), to(3, reg_a(0), a_table=2),
-        to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(_TABLE_BITS), alu=Alu.SAR),
+        to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(1, reg_a(1), immediate(_TABLE_BITS), SAR),
         to(4, STREAM_A, reg_b(2), high_b()), to(5, STREAM_A, reg_b(2), low()), rest(5, 9),
-        to(6, reg_a(1), reg_b(2), high_b()), to(6, reg_a(6), immediate(1), alu=Alu.SHL),
+        to(6, reg_a(1), reg_b(2), high_b()), to(6, reg_a(6), immediate(1), SHL),
         to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        to(6, reg_a(3), immediate(5), alu=Alu.SAR), to(6, STREAM_A, reg_b(6), high_b()),
+        to(6, reg_a(3), immediate(5), SAR), to(6, STREAM_A, reg_b(6), high_b()),
         to(5, reg_a(5), reg_b(6), alu=Alu.ADD), to(5, reg_a(5), reg_b(3), alu=Alu.ADD),
         masked(6, 2, 2, 27), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         masked(6, 4, 7, 22), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        to(2, reg_a(2), immediate(2), alu=Alu.SAR), to(4, reg_a(4), immediate(7), alu=Alu.SAR),
-        to(2, reg_a(2), reg_b(4), alu=Alu.ADD), to(4, reg_a(5), immediate(29), alu=Alu.SAR),
+        to(2, reg_a(2), immediate(2), SAR), to(4, reg_a(4), immediate(7), SAR),
+        to(2, reg_a(2), reg_b(4), alu=Alu.ADD), to(4, reg_a(5), immediate(29), SAR),
         to(2, reg_a(2), reg_b(4), alu=Alu.ADD), masked(5, 5, 29), *sticky(2, 5, 4),
         {**reg_a(2), **OUT}]
 
@@ -207,7 +209,7 @@ def _result() -> list[Uop]:
     """Scale by the power of 2, round and pack. Stream A has the shift and K, stream B the result of `_power`."""
     return [
         *_whole(), to(2, reg_a(2), reg_b(6), low()),
-        to(2, reg_a(2), immediate(_TABLE_BITS), alu=Alu.SAR, zero_point=6 - 28 - EXPONENT),
+        to(2, reg_a(2), immediate(_TABLE_BITS), SAR, zero_point=6 - 28 - EXPONENT),
         # In double the result for _UPWARDS is a tie; one more makes it round up.
         to(5, STREAM_A, immediate(_key(_UPWARDS)), alu=Alu.EQUAL), to(5, reg_a(5), STREAM_B, alu=Alu.ADD),
         *rounded(is_small=True)[:-1], rounded(is_small=True)[-1] | OUT]

@@ -18,6 +18,9 @@ from tq_hw.compiler.programs.float_sums import (
 )
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
+    SHL_SATURATE,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -26,6 +29,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
+    rescaled,
     shifted,
     to,
 )
@@ -51,7 +55,7 @@ def fraction(register: int, free: int, a: Uop, right: int) -> list[Uop]:
     """Write operand a's fraction, times 128 and shifted right, to a register; register `free` is overwritten."""
     return [
         # The omitted bit below the sign is the sign's complement; 0 has no such bit.
-        to(free, a, immediate(31), shifted(-1 - right), alu=Alu.SHL_SATURATE),
+        to(free, a, immediate(31), shifted(-1 - right), SHL_SATURATE),
         to(register, a, immediate(~_EXPONENT), shifted(-1 - right, Rounding.FLOOR), alu=Alu.AND),
         to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
 
@@ -71,7 +75,7 @@ def rounded(*, is_small: bool) -> list[Uop]:
     small = [to(6, immediate_a(_LEAST - EXPONENT + _MORE), reg_b(2), between(0, 31), alu=Alu.SUB),
              to(4, reg_a(4), reg_b(6), alu=Alu.MAX)]
     return [*leading(3, 5), *cut(4, 3), *(small if is_small else ()), to(6, immediate_a(31), reg_b(4), alu=Alu.SUB),
-            *to_even(5, 4, 6, 7), to(5, reg_a(5), reg_b(4), alu=Alu.SHL), *_packed()]
+            *to_even(5, 4, 6, 7), to(5, reg_a(5), reg_b(4), SHL), *_packed()]
 
 
 def _packed() -> list[Uop]:
@@ -79,10 +83,10 @@ def _packed() -> list[Uop]:
     return [
         *leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
         to(4, reg_a(5), immediate(0), shifted(9), alu=Alu.EQUAL),
-        to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
+        to(5, reg_a(5), reg_b(3), SHL),
         to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
         to(2, reg_a(2), immediate(-1), alu=Alu.MAX),
-        to(4, reg_a(5), immediate(31), shifted(-1), alu=Alu.SHL_SATURATE),
+        to(4, reg_a(5), immediate(31), shifted(-1), SHL_SATURATE),
         to(5, reg_a(5), reg_b(4), shifted(1), alu=Alu.SUB),
         {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}]
 
@@ -126,11 +130,11 @@ def _fixed(register: int, left: int) -> list[Uop]:
     return [
         to(2, reg_a(0), immediate(left), between(0, 31), alu=Alu.ADD),
         to(1, immediate_a(-left), reg_b(0), between(0, 31), alu=Alu.SUB),
-        to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE), to(register, reg_a(3), reg_b(1), alu=Alu.SAR)]
+        to(3, reg_a(6), reg_b(2), SHL_SATURATE), to(register, reg_a(3), reg_b(1), SAR)]
 
 
-def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
-    """Quantize stream A: `scaled` estimates the code, which is one too large below the code's threshold.
+def codes_program(left: int, multiplier: int, shift: int, zero_point: int) -> list[Uop]:
+    """Quantize stream A: the rescaled fraction estimates the code, which is one too large below the code's threshold.
 
     Table 1 has the thresholds in fixed point, as fractions shifted by `left`; table 2 those near 0, with more bits.
     """
@@ -138,7 +142,7 @@ def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
         *_fixed(4, left), *_fixed(5, left + FINE_BITS),
         to(3, reg_a(4), immediate(INT32_MAX - BIAS), alu=Alu.MIN), to(3, reg_a(3), immediate(BIAS), alu=Alu.ADD),
-        to(3, reg_a(3), scaled, zero_point=zero_point, clamp=1, act_min=-128, act_max=127),
+        *rescaled(to(3, reg_a(3), zero_point=zero_point, clamp=1, act_min=-128, act_max=127), multiplier, shift, 3),
         to(4, reg_a(4), reg_b(3), alu=Alu.LESS, b_table=1), to(5, reg_a(5), reg_b(3), alu=Alu.LESS, b_table=2),
         to(3, reg_a(3), reg_b(4), alu=Alu.SUB), {**reg_a(3), **reg_b(5), "alu": Alu.SUB, **OUT}]
 
@@ -163,8 +167,8 @@ def round_program() -> list[Uop]:
     return [
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), *fraction(6, 5, STREAM_A, 0),
         to(2, reg_a(0), immediate(left), alu=Alu.ADD), to(1, immediate_a(0), reg_b(2), alu=Alu.SUB),
-        *bits(2), *bits(1), to(3, reg_a(6), reg_b(2), alu=Alu.SHL_SATURATE), to(5, reg_a(3), reg_b(1), alu=Alu.SAR),
+        *bits(2), *bits(1), to(3, reg_a(6), reg_b(2), SHL_SATURATE), to(5, reg_a(3), reg_b(1), SAR),
         # r1: the right shift; r3: the number before it.
-        to(4, reg_a(5), reg_b(1), alu=Alu.SHL), to(3, reg_a(3), reg_b(4), alu=Alu.SUB),
+        to(4, reg_a(5), reg_b(1), SHL), to(3, reg_a(3), reg_b(4), alu=Alu.SUB),
         *sticky(5, 3, 4),
         {**reg_a(5), "clamp": 1, **shifted(-_HALVES, Rounding.HALF_AWAY), **OUT}]

@@ -17,6 +17,8 @@ from tq_hw.compiler.programs.packed_float import fraction, rounded
 from tq_hw.compiler.programs.two_words import high, high_b, masked, rest, split
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -62,8 +64,8 @@ def _part() -> list[Uop]:
         *fraction(0, 1, STREAM_A, 7),
         to(1, reg_a(0), immediate(-_FIRST), shifted(-_PART_BITS, Rounding.FLOOR), alu=Alu.ADD),
         # z is halved where the index has its upper bit set.
-        to(2, reg_a(1), immediate(4), alu=Alu.SAR), to(2, immediate_a(1), reg_b(2), alu=Alu.SUB),
-        to(0, reg_a(0), reg_b(2), alu=Alu.SHL)]
+        to(2, reg_a(1), immediate(4), SAR), to(2, immediate_a(1), reg_b(2), alu=Alu.SUB),
+        to(0, reg_a(0), reg_b(2), SHL)]
 
 
 def _product() -> list[Uop]:
@@ -75,15 +77,15 @@ def _product() -> list[Uop]:
         to(4, reg_a(0), reg_b(2), low()), rest(4, 0),
         # r6: to 46 fraction bits; r7: the next 14
         to(6, reg_a(0), reg_b(5), high_b()), to(7, reg_a(0), reg_b(5), low()), rest(7, 17),
-        to(2, reg_a(4), immediate(16), alu=Alu.SAR), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
-        masked(4, 4, 16), to(6, reg_a(6), immediate(4), alu=Alu.SHL), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
-        to(2, reg_a(4), immediate(16), alu=Alu.SAR), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
+        to(2, reg_a(4), immediate(16), SAR), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
+        masked(4, 4, 16), to(6, reg_a(6), immediate(4), SHL), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
+        to(2, reg_a(4), immediate(16), SAR), to(3, reg_a(3), reg_b(2), alu=Alu.ADD),
         masked(4, 4, 16, 10), to(4, reg_a(4), reg_b(7), alu=Alu.ADD)]
 
 
 def _upper_rest() -> list[Uop]:
     """The upper word of r: 34 fraction bits."""
-    return [*_product(), to(4, reg_a(4), immediate(26), alu=Alu.SAR), {**reg_a(3), **reg_b(4), "alu": Alu.ADD, **OUT}]
+    return [*_product(), to(4, reg_a(4), immediate(26), SAR), {**reg_a(3), **reg_b(4), "alu": Alu.ADD, **OUT}]
 
 
 def _lower_rest() -> list[Uop]:
@@ -99,37 +101,37 @@ def _near() -> list[Uop]:
         # r^2: r2 has 37 fraction bits, r3 the next 25.
         to(2, reg_a(0), reg_b(0), high_b()), to(3, reg_a(0), reg_b(0), low()), rest(3, 6),
         to(4, reg_a(0), reg_b(1), high_b()), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
-        to(4, reg_a(3), immediate(25), alu=Alu.SAR), to(2, reg_a(2), reg_b(4), alu=Alu.ADD), masked(3, 3, 25),
+        to(4, reg_a(3), immediate(25), SAR), to(2, reg_a(2), reg_b(4), alu=Alu.ADD), masked(3, 3, 25),
         # The factor of r^2: r4 has 31 fraction bits, r5 52. First the square's coefficient less the cubic's times r ...
         to(4, reg_a(0), high(cubic[0])), to(5, reg_a(0), immediate(cubic[0]), low()), rest(5, 13),
-        masked(6, 4, 3, 18), to(5, reg_a(5), reg_b(6), alu=Alu.ADD), to(4, reg_a(4), immediate(3), alu=Alu.SAR),
+        masked(6, 4, 3, 18), to(5, reg_a(5), reg_b(6), alu=Alu.ADD), to(4, reg_a(4), immediate(3), SAR),
         to(6, reg_a(0), high(cubic[1], 3)), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         to(6, reg_a(1), high(cubic[0], 8)), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         to(4, immediate_a(square[0]), reg_b(4), alu=Alu.SUB), to(5, immediate_a(square[1]), reg_b(5), alu=Alu.SUB),
         # ... then plus the fourth's times r^2.
         to(6, reg_a(2), high(fourth[0])), to(7, reg_a(2), immediate(fourth[0]), low()), rest(7, 16),
         to(5, reg_a(5), reg_b(7), alu=Alu.ADD), masked(7, 6, 6, 15), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
-        to(6, reg_a(6), immediate(6), alu=Alu.SAR), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
+        to(6, reg_a(6), immediate(6), SAR), to(4, reg_a(4), reg_b(6), alu=Alu.ADD),
         to(6, reg_a(2), high(fourth[1], 6)), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
         to(6, reg_a(3), high(fourth[0], 10)), to(5, reg_a(5), reg_b(6), alu=Alu.ADD),
-        to(6, reg_a(5), immediate(21), alu=Alu.SAR), to(4, reg_a(4), reg_b(6), alu=Alu.ADD), masked(5, 5, 21),
+        to(6, reg_a(5), immediate(21), SAR), to(4, reg_a(4), reg_b(6), alu=Alu.ADD), masked(5, 5, 21),
         # Their product: r6 has 37 fraction bits, r7 62.
         to(6, reg_a(2), reg_b(4), high_b()), to(7, reg_a(2), reg_b(4), low()), rest(7, 6),
-        to(5, reg_a(2), reg_b(5), high_b()), to(5, reg_a(5), immediate(4), alu=Alu.SHL),
+        to(5, reg_a(2), reg_b(5), high_b()), to(5, reg_a(5), immediate(4), SHL),
         to(7, reg_a(7), reg_b(5), alu=Alu.ADD), to(5, reg_a(3), reg_b(4), high_b()),
         to(7, reg_a(7), reg_b(5), alu=Alu.ADD), masked(5, 6, 3, 25), to(7, reg_a(7), reg_b(5), alu=Alu.ADD),
-        to(6, reg_a(6), immediate(3), alu=Alu.SAR), to(6, reg_a(0), reg_b(6), alu=Alu.SUB),
-        to(1, reg_a(1), immediate(2), alu=Alu.SHL), to(7, reg_a(1), reg_b(7), alu=Alu.SUB)]
+        to(6, reg_a(6), immediate(3), SAR), to(6, reg_a(0), reg_b(6), alu=Alu.SUB),
+        to(1, reg_a(1), immediate(2), SHL), to(7, reg_a(1), reg_b(7), alu=Alu.SUB)]
 
 
 def _upper_near() -> list[Uop]:
-    return [*_near(), to(7, reg_a(7), immediate(28), alu=Alu.SAR), {**reg_a(6), **reg_b(7), "alu": Alu.ADD, **OUT}]
+    return [*_near(), to(7, reg_a(7), immediate(28), SAR), {**reg_a(6), **reg_b(7), "alu": Alu.ADD, **OUT}]
 
 
 def _lower_near() -> list[Uop]:
     """The same sum after its first 26 fraction bits, to 56 fraction bits."""
-    return [*_near(), to(5, reg_a(7), immediate(28), alu=Alu.SAR), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
-            masked(6, 6, 8, 22), masked(7, 7, 28), to(7, reg_a(7), immediate(6), alu=Alu.SAR),
+    return [*_near(), to(5, reg_a(7), immediate(28), SAR), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
+            masked(6, 6, 8, 22), masked(7, 7, 28), to(7, reg_a(7), immediate(6), SAR),
             {**reg_a(6), **reg_b(7), "alu": Alu.ADD, **OUT}]
 
 
@@ -137,21 +139,21 @@ def _far() -> list[Uop]:
     """The sum k ln 2 + log c: r3 has 26 fraction bits, before the carry from r4; r4 has 52."""
     upper, lower = split(LN2, 26, 52)
     return [
-        *_part(), to(2, reg_a(1), immediate(4), alu=Alu.SAR),
+        *_part(), to(2, reg_a(1), immediate(4), SAR),
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=EXPONENT + FRACTION_BITS - 1),
         to(2, reg_a(2), reg_b(0), alu=Alu.ADD), to(1, reg_a(1), immediate(_LOGS), alu=Alu.ADD),
         to(3, reg_a(2), immediate(upper), low()), to(4, reg_a(2), immediate(lower), low()),
         to(5, reg_a(1), a_table=1), to(3, reg_a(3), reg_b(5), alu=Alu.ADD),
         to(5, reg_a(1), a_table=2), to(4, reg_a(4), reg_b(5), alu=Alu.ADD),
         # LN2 has one more bit: half a unit of r4's last place.
-        to(2, reg_a(2), immediate(1), alu=Alu.SAR), to(4, reg_a(4), reg_b(2), alu=Alu.ADD)]
+        to(2, reg_a(2), immediate(1), SAR), to(4, reg_a(4), reg_b(2), alu=Alu.ADD)]
 
 
 def _upper_sum() -> list[Uop]:
     """The upper word of the logarithm: 26 fraction bits, before the carry from the lower word."""
     return [
-        *_far(), to(4, reg_a(4), immediate(26), alu=Alu.SAR), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
-        to(4, immediate_a(0), STREAM_B, alu=Alu.ADD), to(4, reg_a(4), immediate(8), alu=Alu.SAR),
+        *_far(), to(4, reg_a(4), immediate(26), SAR), to(3, reg_a(3), reg_b(4), alu=Alu.ADD),
+        to(4, immediate_a(0), STREAM_B, alu=Alu.ADD), to(4, reg_a(4), immediate(8), SAR),
         {**reg_a(3), **reg_b(4), "alu": Alu.ADD, **OUT}]
 
 
@@ -165,13 +167,13 @@ def _lower_sum() -> list[Uop]:
 def _result() -> list[Uop]:
     """Add the two words, round and pack: stream A has 26 fraction bits, stream B 56."""
     return [
-        to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(2, reg_a(1), immediate(30), alu=Alu.SAR),
+        to(1, immediate_a(0), STREAM_B, alu=Alu.ADD), to(2, reg_a(1), immediate(30), SAR),
         to(0, STREAM_A, reg_b(2), alu=Alu.ADD), masked(1, 1, 30),
         # r2: the left shift of the upper word, up to the top; r3: the right shift of the lower word
         to(2, reg_a(0), alu=Alu.CLZ, zero_point=-2), to(2, reg_a(2), immediate(30), alu=Alu.MIN),
         to(3, immediate_a(30), reg_b(2), alu=Alu.SUB),
-        to(5, reg_a(0), reg_b(2), alu=Alu.SHL), to(4, reg_a(1), reg_b(3), alu=Alu.SAR),
-        to(5, reg_a(5), reg_b(4), alu=Alu.ADD), to(4, reg_a(4), reg_b(3), alu=Alu.SHL),
+        to(5, reg_a(0), reg_b(2), SHL), to(4, reg_a(1), reg_b(3), SAR),
+        to(5, reg_a(5), reg_b(4), alu=Alu.ADD), to(4, reg_a(4), reg_b(3), SHL),
         to(3, reg_a(1), reg_b(4), alu=Alu.SUB), *sticky(5, 3, 4),
         to(2, immediate_a(6 - 26 - EXPONENT), reg_b(2), alu=Alu.SUB),
         *rounded(is_small=False)[:-1], rounded(is_small=False)[-1] | OUT]

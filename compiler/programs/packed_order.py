@@ -7,6 +7,7 @@ number.
 from tq_hw.compiler.programs.packed_float import fraction
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -18,7 +19,7 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu
+from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import INT32_MIN
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
@@ -34,15 +35,15 @@ def _key(register: int, free: int, a: Uop) -> list[Uop]:
     """Write the key of operand a to a register; registers `free` and `free + 1` are overwritten."""
     return [
         to(free, a, immediate(_EXPONENT), shifted(_BITS), alu=Alu.AND),
-        to(free + 1, a, immediate(31), shifted(1), alu=Alu.SAR, zero_point=1),
-        to(free, reg_a(free), reg_b(free + 1), low()), to(register, a, immediate(EXPONENT_BITS), alu=Alu.SAR),
+        to(free + 1, a, immediate(INT32_MIN), shifted(-30, Rounding.FLOOR), alu=Alu.AND, zero_point=1),
+        to(free, reg_a(free), reg_b(free + 1), low()), to(register, a, immediate(EXPONENT_BITS), SAR),
         to(register, reg_a(register), reg_b(free), alu=Alu.ADD)]
 
 
 def _number(source: Uop) -> list[Uop]:
     """Output the packed number of a key."""
     return [
-        to(0, source, immediate(_BITS), alu=Alu.SAR), to(1, immediate_a(-1), reg_b(0), alu=Alu.SUB),
+        to(0, source, immediate(_BITS), SAR), to(1, immediate_a(-1), reg_b(0), alu=Alu.SUB),
         to(0, reg_a(0), reg_b(1), alu=Alu.MAX),
         to(1, source, immediate((1 << _BITS) - 1), shifted(EXPONENT_BITS), alu=Alu.AND),
         to(2, source, immediate(INT32_MIN), alu=Alu.AND), to(1, reg_a(1), reg_b(2), alu=Alu.ADD),
@@ -84,7 +85,7 @@ def float_program(*, signed: bool = False) -> list[Uop]:
         *fraction(3, 1, STREAM_A, 7), to(1, immediate_a(0), reg_b(3), alu=Alu.SUB),
         to(1, reg_a(1), reg_b(3), alu=Alu.MAX),
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(2, immediate_a(_NORMAL), reg_b(0), alu=Alu.SUB),
-        to(2, reg_a(2), immediate(0), alu=Alu.MAX), to(1, reg_a(1), reg_b(2), alu=Alu.SAR),
+        to(2, reg_a(2), immediate(0), alu=Alu.MAX), to(1, reg_a(1), reg_b(2), SAR),
         to(0, reg_a(0), immediate(_NORMAL), alu=Alu.MAX),
         to(0, reg_a(0), immediate(-_NORMAL), shifted(_BITS), alu=Alu.ADD),
         # The magnitude includes its leading bit, which adds 1 to the exponent.

@@ -15,6 +15,7 @@ from tq_hw.compiler.programs.words import (
     reg_a,
     reg_b,
     rescale,
+    rescaled,
     shifted,
     to,
 )
@@ -42,7 +43,7 @@ def _scaled(register: int, zero_point: int, left_shift: int, multiplier: int, sh
         return [_first(register, zero_point, left_shift - 1 + shift)], register == _B
     sign = 1 if register == _A else -1
     return [_first(register, zero_point, left_shift),
-            to(register, reg_a(register), rescale(sign * multiplier, shift))], False
+            *rescaled(to(register, reg_a(register)), sign * multiplier, shift, register)], False
 
 
 def _both(p: AddParams | SquareParams) -> tuple[list[Uop], bool]:
@@ -56,9 +57,9 @@ def _both(p: AddParams | SquareParams) -> tuple[list[Uop], bool]:
 def _sum_uops(p: AddParams, difference: bool) -> list[Uop]:
     """ADD and SUB: both streams on their common scale, the sum rescaled."""
     uops, negated = _both(p)
-    return [*uops, {**reg_a(_A), **reg_b(_B), "alu": Alu.ADD if difference == negated else Alu.SUB,
-                    **rescale(p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point, "clamp": 1,
-                    "act_min": p.act_min, "act_max": p.act_max, **OUT}]
+    last: Uop = {**reg_a(_A), **reg_b(_B), "alu": Alu.ADD if difference == negated else Alu.SUB,
+                 "zero_point": p.output_zero_point, "clamp": 1, "act_min": p.act_min, "act_max": p.act_max, **OUT}
+    return [*uops, *rescaled(last, p.output_multiplier, p.output_shift, _A)]
 
 
 def _square_uops(p: SquareParams) -> list[Uop]:
@@ -66,8 +67,8 @@ def _square_uops(p: SquareParams) -> list[Uop]:
     uops, negated = _both(p)
     return [*uops, to(_A, reg_a(_A), reg_b(_B), alu=Alu.ADD if negated else Alu.SUB),
             to(_A, reg_a(_A), reg_b(_A), low()),
-            {**reg_a(_A), **rescale(p.output_multiplier, p.output_shift), "zero_point": p.output_zero_point,
-             "clamp": 1, "act_min": -128, "act_max": 127, **OUT}]
+            *rescaled({**reg_a(_A), "zero_point": p.output_zero_point, "clamp": 1, "act_min": -128, "act_max": 127,
+                       **OUT}, p.output_multiplier, p.output_shift, _A)]
 
 
 def _product_uops(p: MulParams) -> list[Uop]:

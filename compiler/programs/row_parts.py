@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tq_hw.compiler.programs.row_words import HIGH_B, POWER, TO_INT8, b_reg, high, once, reg, to
-from tq_hw.compiler.programs.words import Uop, immediate, immediate_a, shifted
+from tq_hw.compiler.programs.words import SAR, SHL, SHL_SATURATE, Uop, immediate, immediate_a, shifted
 from tq_hw.isa.uop import Alu, Destination, Multiply, Rounding, ShiftSource, Source
 from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 
@@ -49,7 +49,7 @@ def _reciprocal_start(half: int, x: int) -> list[Uop]:
 
 def _half_plus_one(value: int) -> list[Uop]:
     """(value + 1) / 2 in Q0.31, where 1 is _INT32_MAX: ties of an odd sum round up, below -1 down."""
-    return [once(value, **reg(value), **immediate(1), alu=Alu.SAR),
+    return [once(value, **reg(value), **immediate(1), **SAR),
             once(value, **reg(value), **immediate(1 << 30), alu=Alu.ADD)]
 
 
@@ -58,7 +58,7 @@ def _reciprocal_step(half: int, x: int, t: int) -> list[Uop]:
     return [once(t, **reg(half), **b_reg(x), **HIGH_B),
             once(t, **immediate_a(1 << 29), **b_reg(t), alu=Alu.SUB),
             once(t, **reg(x), **b_reg(t), **HIGH_B),
-            once(t, **reg(t), **immediate(2), alu=Alu.SHL_SATURATE),
+            once(t, **reg(t), **immediate(2), **SHL_SATURATE),
             once(x, **reg(x), **b_reg(t), alu=Alu.ADD)]
 
 
@@ -71,11 +71,11 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     total, headroom, x, t = range(first, first + 4)
     scalars = [
         once(headroom, **reg(total), alu=Alu.CLZ),
-        once(total, **reg(total), **b_reg(headroom), alu=Alu.SHL),
+        once(total, **reg(total), **b_reg(headroom), **SHL),
         once(total, **reg(total), **immediate(_INT32_MIN), alu=Alu.ADD),
         *_half_plus_one(total), *_reciprocal_start(total, x)]
     finish = [
-        once(x, **reg(x), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(x, **reg(x), **immediate(1), **SHL_SATURATE),
         # Right shift of the product: (12 - headroom) + 31 - output_bits.
         once(headroom, **immediate_a(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
     apply = [to(row, **reg(x), b_source=Source.REGISTER, b_register=row, b_table=1, **HIGH_B)]
@@ -104,13 +104,13 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     scalars = [
         once(power, **reg(s), alu=Alu.CLZ),
         once(r, **reg(power), **immediate(-1), alu=Alu.ADD),
-        once(r, **reg(s), **b_reg(r), alu=Alu.SHL_SATURATE, **high(sqrt_half)),
-        once(r, **reg(r), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(r, **reg(s), **b_reg(r), **SHL_SATURATE), once(r, **reg(r), **high(sqrt_half)),
+        once(r, **reg(r), **immediate(1), **SHL_SATURATE),
         once(power, **immediate_a(12), **b_reg(power), alu=Alu.SUB, **shifted(25)),
         once(power, **reg(power), **immediate(quarter), alu=Alu.ADD),
         once(q, **reg(s), **high(sqrt_half)),
         once(q, **reg(q), alu=Alu.CLZ, zero_point=-1),
-        once(den, **reg(s), **b_reg(q), alu=Alu.SHL_SATURATE),
+        once(den, **reg(s), **b_reg(q), **SHL_SATURATE),
         once(q, **immediate_a(12), **b_reg(q), alu=Alu.SUB, **shifted(25)),
         once(q, **reg(q), **immediate(-quarter), alu=Alu.ADD),
         once(power, **reg(power), **b_reg(q), alu=Alu.MAX),
@@ -126,19 +126,19 @@ def log_softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
         once(den, **reg(den), **high(127690142)),
         once(den, **reg(den), **b_reg(q), alu=Alu.ADD),
         once(den, **reg(den), **immediate(1057819769), alu=Alu.ADD),
-        once(r, **reg(r), **immediate(1), alu=Alu.SAR),
+        once(r, **reg(r), **immediate(1), **SAR),
         once(r, **reg(r), **immediate((sqrt_sqrt_half + 1) // 2), alu=Alu.ADD),
         once(den, **reg(den), **b_reg(r), **HIGH_B),
         once(q, **reg(q), **high(638450708)),
         once(den, **reg(den), **b_reg(q), alu=Alu.ADD),
         *_half_plus_one(den), *_reciprocal_start(den, x)]
     finish = [
-        once(x, **reg(x), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(x, **reg(x), **immediate(1), **SHL_SATURATE),
         once(s, **reg(s), **shifted(-6)),
         once(s, **reg(s), **b_reg(x), **HIGH_B),
         once(power, **reg(power), **high(1488522236)),
         once(s, **reg(s), **b_reg(power), alu=Alu.ADD),
-        once(s, **reg(s), **immediate(1), alu=Alu.SHL_SATURATE),
+        once(s, **reg(s), **immediate(1), **SHL_SATURATE),
         once(s, **immediate_a(0), **b_reg(s), alu=Alu.SUB)]
     apply = [{**reg(s), "b_source": Source.REGISTER, "b_register": row, "b_table": 2, "alu": Alu.ADD, **shifted(-22),
               "zero_point": 127, **TO_INT8}]
@@ -152,28 +152,29 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
         once(half, **reg(acc), **immediate(2), alu=Alu.MAX),
         # shift: pairs of bits to [2^27, 2^29), -1..13
         once(shift, **reg(half), alu=Alu.CLZ, zero_point=-1),
-        once(shift, **reg(shift), **immediate(1), alu=Alu.SAR, zero_point=-1),
+        once(shift, **reg(shift), **immediate(1), **SAR, zero_point=-1),
         once(t, **reg(shift), **immediate(0), alu=Alu.MAX, **shifted(1)),
-        once(half, **reg(half), **b_reg(t), alu=Alu.SHL),
+        once(half, **reg(half), **b_reg(t), **SHL),
         once(t, **immediate_a(0), **b_reg(shift), alu=Alu.SUB),
         once(t, **reg(t), **immediate(0), alu=Alu.MAX, **shifted(1)),
-        once(half, **reg(half), **b_reg(t), alu=Alu.SAR),
-        once(half, **reg(half), **immediate(1), alu=Alu.SAR, **shifted(-1)),
+        once(half, **reg(half), **b_reg(t), **SAR),
+        # Half of it without its last bit, rounded.
+        once(half, **reg(half), **immediate(-2), alu=Alu.AND, **shifted(-2)),
         once(root, **immediate_a(1 << 28))]
     step = [
         once(cube, **reg(root), **b_reg(root), **HIGH_B),
         once(cube, **reg(cube), **b_reg(root), **HIGH_B),
-        once(cube, **reg(cube), **immediate(6), alu=Alu.SHL_SATURATE),
+        once(cube, **reg(cube), **immediate(6), **SHL_SATURATE),
         once(cube, **reg(half), **b_reg(cube), **HIGH_B),
         once(root, **reg(root), **high((1 << 28) + (1 << 27))),
         once(root, **reg(root), **b_reg(cube), alu=Alu.SUB),
-        once(root, **reg(root), **immediate(3), alu=Alu.SHL_SATURATE)]
+        once(root, **reg(root), **immediate(3), **SHL_SATURATE)]
     finish = [
         once(root, **reg(root), **high(1518500250)),
         # The right shift of 1/sqrt is 11 - pairs; a negative one is a left shift of the multiplier.
         once(shift, **reg(shift), **immediate(-11), alu=Alu.ADD),
         once(t, **reg(shift), **immediate(0), alu=Alu.MAX),
-        once(root, **reg(root), **b_reg(t), alu=Alu.SHL),
+        once(root, **reg(root), **b_reg(t), **SHL),
         # For a sum of 0 or 1 the multiplier is the largest int32.
         once(acc, **reg(acc), **immediate(1), alu=Alu.LESS_EQUAL),
         once(acc, **immediate_a(0), **b_reg(acc), alu=Alu.SUB),
@@ -185,7 +186,7 @@ def l2_normalization(row: int, first: int, numbers: Mapping[str, int]) -> RowPar
         once(shift, **immediate_a(0), **b_reg(shift), alu=Alu.SUB),
         once(shift, **reg(shift), **immediate(0), alu=Alu.MAX)]
     apply: list[Uop] = [
-        to(row, **reg(row, False), **b_reg(t), alu=Alu.SHL),
+        to(row, **reg(row, False), **b_reg(t), **SHL),
         to(row, **reg(row, False), **b_reg(root), **HIGH_B),
         {**reg(row, False), **b_reg(shift), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY,
          **TO_INT8}]

@@ -23,6 +23,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
+    rescaled_by_channel,
     shifted,
     to,
 )
@@ -48,24 +49,25 @@ def high_sums(*, shifts: bool = False, most: int | None = None) -> list[Uop]:
     return [_SUM | OUT]
 
 
-def clamped(last: Uop, act_min: int, act_max: int) -> list[Uop]:
-    """Return the last micro-operation, followed by those that clamp to an activation."""
+def clamped(uops: list[Uop], act_min: int, act_max: int) -> list[Uop]:
+    """Return micro-operations whose last one's result is clamped to an activation and written."""
+    *before, last = uops
     if (act_min, act_max) == _INT16:
-        return [last | {"clamp": 1} | OUT]
-    return [to(0, last), to(0, reg_a(0), immediate(act_min), alu=Alu.MAX),
+        return [*before, last | {"clamp": 1} | OUT]
+    return [*before, to(0, last), to(0, reg_a(0), immediate(act_min), alu=Alu.MAX),
             {**reg_a(0), **immediate(act_max), "alu": Alu.MIN, **OUT}]
 
 
-def rescale_narrow(act_min: int, act_max: int, *, once: bool) -> list[Uop]:
+def rescale_narrow(act_min: int, act_max: int, *, once: bool, left: bool) -> list[Uop]:
     """Rescale the int32 sum by the channel's parameters: rounded `once`, half up, or as MultiplyByQuantizedMultiplier.
 
-    Once: `(s * m + 2^(n-1)) >> n` is the high product of s and m * 2^16, truncated, then shifted right by n - 15 and
-    rounded half up.
+    `left`: whether a channel has a left shift. Once: `(s * m + 2^(n-1)) >> n` is the high product of s and m * 2^16,
+    truncated, then shifted right by n - 15 and rounded half up.
     """
     rounding: Uop = {"truncate": 1, "rounding": Rounding.HALF_UP} if once else {"rounding": Rounding.HALF_AWAY}
     return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
-            *clamped({**reg_a(1), **reg_b(0), "alu": Alu.ADD, "multiply": Multiply.HIGH_PARAM,
-                       "shift_source": ShiftSource.PARAM, **rounding}, act_min, act_max)]
+            *clamped(rescaled_by_channel({**reg_a(1), **reg_b(0), "alu": Alu.ADD, **rounding}, left, 1),
+                     act_min, act_max)]
 
 
 def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
@@ -82,11 +84,16 @@ def rescale_double(right: int, act_min: int, act_max: int) -> list[Uop]:
         to(0, reg_a(0), {"b_source": Source.ACC_OR_BIAS}, low()),
         to(0, reg_a(0), immediate((1 << 31) - 1), shifted(-2, _FLOOR), alu=Alu.AND),
         to(0, reg_a(0), reg_b(1), shifted(-29, _FLOOR), alu=Alu.ADD),
-        *clamped({**reg_a(2), **reg_b(0), "alu": Alu.ADD, **shifted(-right, Rounding.HALF_UP)}, act_min, act_max)]
+        *clamped([{**reg_a(2), **reg_b(0), "alu": Alu.ADD, **shifted(-right, Rounding.HALF_UP)}], act_min, act_max)]
 
 
-def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
-    """Compute `multiply_wide` of the sum; stream B has `packed_multipliers`, the parameters are `wide_parameters`."""
+def rescale_wide(act_min: int, act_max: int, *, left: bool) -> list[Uop]:
+    """Compute `multiply_wide` of the sum; stream B has `packed_multipliers`, the parameters are `wide_parameters`.
+
+    `left`: whether a channel's shift in `wide_parameters` is positive.
+    """
+    upper = to(3, reg_a(3), reg_b(0), alu=Alu.ADD)
+    right: Uop = {"shift_source": ShiftSource.PARAM, "rounding": Rounding.HALF_UP}
     return [
         to(0, _SUM),
         to(1, reg_a(0), shifted(-8, _FLOOR)),
@@ -99,10 +106,11 @@ def rescale_wide(act_min: int, act_max: int) -> list[Uop]:
         to(0, reg_a(0), reg_b(2), low(), shifted(-8, _FLOOR)),
         to(1, reg_a(1), reg_b(0), alu=Alu.ADD),
         to(0, reg_a(1), shifted(-15, _FLOOR)),
-        to(3, reg_a(3), reg_b(0), alu=Alu.ADD, shift_source=ShiftSource.PARAM, rounding=Rounding.HALF_UP),
+        *([upper | {"multiply": Multiply.SHL, "shift_source": ShiftSource.PARAM}, to(3, reg_a(3), right)] if left
+          else [upper | right]),
         to(1, reg_a(1), immediate((1 << 15) - 1), alu=Alu.AND),
         to(1, reg_a(1), STREAM_B, shift_source=ShiftSource.SHIFT_B, rounding=Rounding.HALF_UP),
-        *clamped({**reg_a(3), **reg_b(1), "alu": Alu.ADD}, act_min, act_max)]
+        *clamped([{**reg_a(3), **reg_b(1), "alu": Alu.ADD}], act_min, act_max)]
 
 
 def combine_middle() -> list[Uop]:

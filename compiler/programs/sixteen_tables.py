@@ -5,6 +5,7 @@ import numpy as np
 from tq_hw.compiler.ir.value import IntArray
 from tq_hw.compiler.programs.words import (
     OUT,
+    SHL,
     STREAM_A,
     STREAM_B,
     STREAMS,
@@ -14,7 +15,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    rescale,
+    rescaled,
     shifted,
     to,
 )
@@ -59,7 +60,7 @@ def gate_program(op: str, p: GateParams) -> tuple[tuple[Uop, ...], Tables]:
         to(1, reg_a(1), immediate((1 << fraction) - 1), alu=Alu.AND),
         to(3, entry, immediate((1 << _STEP_BITS) - 1), alu=Alu.AND),
         to(1, reg_a(1), reg_b(3), low()),
-        to(3, entry, immediate(_STEP_BITS), shifted(fraction), alu=Alu.SAR),
+        to(3, entry, immediate(-1 << _STEP_BITS), shifted(fraction - _STEP_BITS, _FLOOR), alu=Alu.AND),
         to(1, reg_a(1), reg_b(3), alu=Alu.ADD),
         to(0, reg_a(0), immediate(0), alu=Alu.LESS),
         to(2, reg_a(0), immediate(negative - positive), low()),
@@ -90,14 +91,14 @@ def _interpolated() -> tuple[Uop, ...]:
 
 def exponential_program(p: WideSoftmaxParams) -> tuple[Uop, ...]:
     """Compute the exponential, in Q0.15, of stream A less the row's maximum in stream B."""
-    return (to(0, STREAMS, alu=Alu.SUB), to(0, reg_a(0), rescale(p.multiplier, p.shift)),
+    return (to(0, STREAMS, alu=Alu.SUB), *rescaled(to(0, reg_a(0)), p.multiplier, p.shift, 0),
             to(0, reg_a(0), immediate(_HIGH), alu=Alu.ADD), *_interpolated(),
             {**reg_a(3), **reg_b(0), "alu": Alu.ADD, **OUT})
 
 
 def reciprocal_program() -> tuple[Uop, ...]:
     """Compute the reciprocal of a row's normalized sum, in Q0.15, above the right shift of a product with it."""
-    return (to(4, STREAM_A, alu=Alu.CLZ, zero_point=-1), to(0, STREAM_A, reg_b(4), alu=Alu.SHL),
+    return (to(4, STREAM_A, alu=Alu.CLZ, zero_point=-1), to(0, STREAM_A, reg_b(4), SHL),
             to(0, reg_a(0), shifted(-14, _HALF_UP)),
             to(0, reg_a(0), immediate((1 << 15) + (1 << 16)), alu=Alu.SUB), *_interpolated(),
             to(0, reg_a(3), reg_b(0), shifted(_SHIFT_BITS), alu=Alu.ADD),

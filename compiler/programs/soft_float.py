@@ -18,6 +18,9 @@ from tq_hw.compiler.programs.float_sums import (
 )
 from tq_hw.compiler.programs.words import (
     OUT,
+    SAR,
+    SHL,
+    SHL_SATURATE,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -26,6 +29,7 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
+    rescaled,
     shifted,
     to,
 )
@@ -78,10 +82,10 @@ def product_program(fraction: int, power: int) -> list[Uop]:
         to(2, reg_a(2), immediate(power + FRACTION_BITS - 1), alu=Alu.ADD),
         to(3, STREAM_A, immediate(~_EXPONENT), alu=Alu.AND),
         to(5, reg_a(3), multiply=Multiply.HIGH_IMMEDIATE, immediate=fraction << EXPONENT_BITS, truncate=1),
-        to(4, reg_a(3), immediate(EXPONENT_BITS), alu=Alu.SAR), to(4, reg_a(4), immediate(fraction), low()),
+        to(4, reg_a(3), immediate(EXPONENT_BITS), SAR), to(4, reg_a(4), immediate(fraction), low()),
         to(4, reg_a(4), immediate((1 << 31 - 2 * EXPONENT_BITS) - 1), alu=Alu.AND),
         *sticky(5, 4, 6), *leading(3, 5), *cut(4, 3), to(6, immediate_a(31), reg_b(4), alu=Alu.SUB),
-        *to_even(5, 4, 6, 7), to(5, reg_a(5), reg_b(4), alu=Alu.SHL), *uops, last | OUT]
+        *to_even(5, 4, 6, 7), to(5, reg_a(5), reg_b(4), SHL), *uops, last | OUT]
 
 
 def _packed() -> list[Uop]:
@@ -89,7 +93,7 @@ def _packed() -> list[Uop]:
     return [
         *leading(3, 5), to(3, reg_a(3), immediate(-1), alu=Alu.ADD),
         to(4, reg_a(5), immediate(0), shifted(8), alu=Alu.EQUAL),
-        to(5, reg_a(5), reg_b(3), alu=Alu.SHL),
+        to(5, reg_a(5), reg_b(3), SHL),
         to(2, reg_a(2), reg_b(3), alu=Alu.SUB), to(2, reg_a(2), reg_b(4), alu=Alu.SUB),
         to(2, reg_a(2), immediate(-1), alu=Alu.MAX), {**reg_a(5), **reg_b(2), "alu": Alu.ADD, "zero_point": 1}]
 
@@ -99,11 +103,11 @@ def _fixed(register: int, left: int) -> list[Uop]:
     return [
         to(2, reg_a(0), immediate(left), between(0, 31), alu=Alu.ADD),
         to(3, immediate_a(-left), reg_b(0), between(0, 31), alu=Alu.SUB),
-        to(register, reg_a(1), reg_b(2), alu=Alu.SHL_SATURATE), to(register, reg_a(register), reg_b(3), alu=Alu.SAR)]
+        to(register, reg_a(1), reg_b(2), SHL_SATURATE), to(register, reg_a(register), reg_b(3), SAR)]
 
 
-def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
-    """Quantize stream A: `scaled` estimates the code, which is one too large below the code's threshold.
+def codes_program(left: int, multiplier: int, shift: int, zero_point: int) -> list[Uop]:
+    """Quantize stream A: the rescaled fraction estimates the code, which is one too large below the code's threshold.
 
     Table 1 has the thresholds in fixed point, as fractions shifted by `left`; table 2 those near 0, with more bits.
     """
@@ -111,6 +115,6 @@ def codes_program(left: int, scaled: Uop, zero_point: int) -> list[Uop]:
         to(0, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(1, STREAM_A, immediate(~_EXPONENT), alu=Alu.AND),
         *_fixed(4, left), *_fixed(5, left + FINE_BITS),
         to(3, reg_a(4), immediate(INT32_MAX - BIAS), alu=Alu.MIN), to(3, reg_a(3), immediate(BIAS), alu=Alu.ADD),
-        to(3, reg_a(3), scaled, zero_point=zero_point, clamp=1, act_min=-128, act_max=127),
+        *rescaled(to(3, reg_a(3), zero_point=zero_point, clamp=1, act_min=-128, act_max=127), multiplier, shift, 3),
         to(4, reg_a(4), reg_b(3), alu=Alu.LESS, b_table=1), to(5, reg_a(5), reg_b(3), alu=Alu.LESS, b_table=2),
         to(3, reg_a(3), reg_b(4), alu=Alu.SUB), {**reg_a(3), **reg_b(5), "alu": Alu.SUB, **OUT}]

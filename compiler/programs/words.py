@@ -3,8 +3,9 @@
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["LOOK_UP", "OUT", "STREAMS", "STREAM_A", "STREAM_B", "Uop", "activated", "high16", "immediate",
-           "immediate_a", "low", "program_fields", "reg_a", "reg_b", "rescale", "set_to", "shifted", "to"]
+__all__ = ["LOOK_UP", "OUT", "SAR", "SHL", "SHL_SATURATE", "STREAMS", "STREAM_A", "STREAM_B", "Uop", "activated",
+           "before_product", "high16", "immediate", "immediate_a", "low", "program_fields", "reg_a", "reg_b",
+           "rescale", "rescaled", "rescaled_by_channel", "set_to", "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
@@ -12,6 +13,10 @@ STREAM_B: Uop = {"b_source": Source.STREAM}
 #: Both operands.
 STREAMS: Uop = STREAM_A | STREAM_B
 OUT: Uop = {"destination": Destination.OUTPUT}
+#: Shift left by operand b, wrapping; saturating; shift right, rounding down.
+SHL: Uop = {"multiply": Multiply.SHL_B}
+SHL_SATURATE: Uop = {"alu": Alu.SATURATE, "multiply": Multiply.SHL_B}
+SAR: Uop = {"shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.FLOOR}
 #: Stream A looked up in the first table.
 LOOK_UP: Uop = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}
 
@@ -55,13 +60,43 @@ def set_to(register: int, value: int) -> Uop:
 
 
 def shifted(shift: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
-    """Left shift before, right shift (negative) after the multiply stage."""
-    return {"shift_source": ShiftSource.IMMEDIATE, "shift": shift, "rounding": rounding}
+    """Left shift in place of a product; right shift (negative) after one."""
+    left: Uop = {"multiply": Multiply.SHL} if shift > 0 else {}
+    return left | {"shift_source": ShiftSource.IMMEDIATE, "shift": shift, "rounding": rounding}
 
 
 def rescale(multiplier: int, shift: int) -> Uop:
-    """MultiplyByQuantizedMultiplier."""
+    """MultiplyByQuantizedMultiplier; `shift` is at most 0."""
+    assert shift <= 0, "a left shift needs a micro-operation of its own: `rescaled`"
     return {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, **shifted(shift)}
+
+
+def rescaled(uop: Uop, multiplier: int, shift: int, register: int) -> list[Uop]:
+    """Return a micro-operation with MultiplyByQuantizedMultiplier of its ALU's result in it.
+
+    A left shift takes a micro-operation of its own, before it, which writes to `register`.
+    """
+    if shift <= 0:
+        return [uop | rescale(multiplier, shift)]
+    first, second = before_product(uop, register)
+    return [first | shifted(shift), second | rescale(multiplier, 0)]
+
+
+def rescaled_by_channel(uop: Uop, left: bool, register: int) -> list[Uop]:
+    """Return `rescaled` by the channel's parameters; `left`: whether a channel has a left shift."""
+    product: Uop = {"multiply": Multiply.HIGH_PARAM, "shift_source": ShiftSource.PARAM}
+    if not left:
+        return [uop | product]
+    first, second = before_product(uop, register)
+    return [first | {"multiply": Multiply.SHL, "shift_source": ShiftSource.PARAM}, second | product]
+
+
+def before_product(uop: Uop, register: int) -> tuple[Uop, Uop]:
+    """Cut a micro-operation between ALU and product; `register` has the ALU's result."""
+    front = ("a_source", "a_register", "a_hold", "a_table", "b_source", "b_register", "b_hold", "b_table", "alu",
+             "immediate")
+    return (to(register, {key: value for key, value in uop.items() if key in (*front, "once")}),
+            {key: value for key, value in uop.items() if key not in front} | reg_a(register))
 
 
 def low() -> Uop:
@@ -72,11 +107,11 @@ def low() -> Uop:
 def high16(a: int, b: int | None = None, constant: int = 0) -> Uop:
     """16-bit SaturatingRoundingDoublingHighMul of a register and another register, or a constant.
 
-    `(a * b + 2^14) >> 15` is the 32-bit operation on `a << 16` and `b`.
+    It is `(a * b + 2^14) >> 15`. For a constant this is the 32-bit operation on `a` and `constant << 16`.
     """
     if b is None:
         return {**reg_a(a), "multiply": Multiply.HIGH_IMMEDIATE, "immediate": constant << 16}
-    return {**reg_a(a), **reg_b(b), "multiply": Multiply.HIGH_B, **shifted(16)}
+    return {**reg_a(a), **reg_b(b), **low(), **shifted(-15, Rounding.HALF_UP)}
 
 
 def program_fields(code: Code, body: tuple[int, int] | None = None) -> dict[str, int]:

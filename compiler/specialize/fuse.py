@@ -15,6 +15,7 @@ from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.programs.chain import Node, chained
 from tq_hw.compiler.programs.look_ups import with_offsets
+from tq_hw.compiler.programs.words import SHL
 from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed, table_alone
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
@@ -75,7 +76,7 @@ def _nodes(members: Sequence[Elementwise], inputs: list[Value], tables: list[byt
             place = tables.index(key)
             shift = 24 - 8 * (place % TABLE_BYTES)
             nodes.append(Node({"a_table": 1 + (half + place // TABLE_BYTES) % 2, "b_source": Source.IMMEDIATE,
-                               "immediate": shift, "alu": Alu.SHL, "shift_source": ShiftSource.IMMEDIATE, "shift": -24,
+                               "immediate": shift, **SHL, "shift_source": ShiftSource.IMMEDIATE, "shift": -24,
                                "rounding": Rounding.FLOOR}, stream(layer, 0)))
         else:
             held: dict[int, Node] = {}

@@ -23,12 +23,11 @@ _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
     {"pair": _codes(Alu.PAIR_DIFFERENCE), "counts_bits": _codes(Alu.CLZ)},
     {"takes_both": _codes(Alu.AND), "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN),
      "takes_negative": _codes(Alu.SELECT_NEGATIVE),
-     "takes": _codes(Alu.PASS, Alu.SHL, Alu.SHL_SATURATE, Alu.SAR, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
+     "takes": _codes(Alu.PASS, Alu.SATURATE, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
      "less": _codes(Alu.LESS, Alu.LESS_EQUAL),
      "total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE)},
     {"pair": _codes(Alu.PAIR_DIFFERENCE), "subtracts": _codes(Alu.SUB),
-     "left": _codes(Alu.SHL, Alu.SHL_SATURATE), "right": _codes(Alu.SAR),
-     "saturates": _codes(Alu.SHL_SATURATE), "zeros": _codes(Alu.CLZ),
+     "saturates": _codes(Alu.SATURATE), "zeros": _codes(Alu.CLZ),
      "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
      "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
 )
@@ -69,7 +68,7 @@ def _byte_copies(same: Value) -> Value:
 
 
 class LaneAlu(wiring.Component):
-    """Compute all of `isa.uop.Alu` on int32 operands, except for the shift itself, which `FirstShift` does next.
+    """Compute all of `isa.uop.Alu` on int32 operands.
 
     One adder computes sums, differences and comparisons. Subtraction takes the complement of a as input, because the
     carry cells have room for the choice between b and the partner's operand, but not for an inversion too. The sum is
@@ -86,8 +85,7 @@ class LaneAlu(wiring.Component):
     a : In(signed(32)), its complement where `a_inverted` says so; b : In(signed(32))
     partner : In(signed(32)), a of lane l ^ 1
     flags0, flags1, flags2 : In(AluFlags), with the operands and one and two cycles after them
-    shift : In(5), with flags2: a left shift that follows
-    x : Out(signed(32)); by : Out(signed(7)), clear : Out(5), with it: the shift that FirstShift applies to x
+    x : Out(signed(32)); saturated : Out(1), with it: x is a limit of int32, which SHL_B does not shift
     """
 
     LATENCY_CYCLES = ALU_CYCLES
@@ -98,17 +96,15 @@ class LaneAlu(wiring.Component):
     flags0: Any
     flags1: Any
     flags2: Any
-    shift: Signal
     x: Signal
-    by: Signal
-    clear: Signal
+    saturated: Signal
 
     def __init__(self, *, odd: bool = False) -> None:
         self._odd = odd
         super().__init__({
             "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)),
-            **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)}, "shift": In(5),
-            "x": Out(signed(32)), "by": Out(signed(7)), "clear": Out(5),
+            **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)},
+            "x": Out(signed(32)), "saturated": Out(1),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -143,7 +139,6 @@ class LaneAlu(wiring.Component):
         b2 = delayed(m, b1[:5], 1, "b2")
         overflow = Signal()
         m.d.comb += overflow.eq(flags2.saturates & (b2 >= zeros))
-        self._shift(m, b2, overflow)
         # Two bits select all result bits: the operand or sum, the complement of the sum, all 0, or all 1.
         taken, second = ~overflow, Signal()
         inverts = flags2.subtracts | flags2.pair if self._odd else flags2.subtracts
@@ -152,7 +147,7 @@ class LaneAlu(wiring.Component):
         bits[31] = Mux(taken, bits[31], ~second)
         small = Mux(flags2.zeros, zeros, flags2.compares & (less | Mux(equal, flags2.equals, flags2.differs)))
         x = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += self.x.eq(x)
+        m.d.comb += [self.x.eq(x), self.saturated.eq(delayed(m, overflow, 1, "saturated"))]
         m.d.sync += x.eq(Cat(bits) | small)
         return m
 
@@ -171,13 +166,3 @@ class LaneAlu(wiring.Component):
         with m.Else():
             m.d.sync += zeros.eq(Mux(copies[0][3], 32, copies[0][:3] + 24))
         return zeros
-
-    def _shift(self, m: Module, b: Value, overflow: Value) -> None:
-        """Combine the ALU's shift with the one that follows. After an overflow only the latter applies."""
-        left, right = self.flags2.left, self.flags2.right
-        by = Signal(signed(7), name="by_result", reset_less=True)
-        clear = Signal(5, name="clear_result", reset_less=True)
-        both = Signal(signed(7))
-        amount = (b & (left | right).replicate(5)) ^ right.replicate(7)
-        m.d.comb += [both.eq(self.shift + amount + right), self.by.eq(by), self.clear.eq(clear)]
-        m.d.sync += [by.eq(Mux(overflow, self.shift, both)), clear.eq(self.shift & right.replicate(5))]

@@ -4,7 +4,7 @@ Stages are numbered in cycles after the start of a beat:
 
     4  accumulator, registers, bias, immediate    5  stream elements, choice of the operands
     6  table                                      8  alu
-    11 left shift                                 13 product
+    11 power of two for a left shift              13 product
     17 right shift                                20 zero point, clamp        23 result
 """
 
@@ -18,19 +18,19 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.lane.alu import AluFlags, LaneAlu
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import FirstShift, RightShift
+from tq_hw.hdl.lane.shift import RightShift, power_of_two
 from tq_hw.hdl.lane.table import LaneTable
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT
+from tq_hw.isa.latency import FACTOR_CYCLES, STAGE_OPERANDS, STAGE_RESULT
 from tq_hw.isa.uop import ShiftSource, Source
 
-__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_LEFT", "STAGE_PRODUCT", "STAGE_RIGHT",
+__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_FACTOR", "STAGE_PRODUCT", "STAGE_RIGHT",
            "STAGE_TABLE"]
 
 STAGE_TABLE = STAGE_OPERANDS + 2
 STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
-STAGE_LEFT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
-STAGE_PRODUCT = STAGE_LEFT + FirstShift.LATENCY_CYCLES
+STAGE_FACTOR = STAGE_ALU + LaneAlu.LATENCY_CYCLES
+STAGE_PRODUCT = STAGE_FACTOR + FACTOR_CYCLES
 STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
 assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
@@ -41,8 +41,9 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
     "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1), "a_inverted": (STAGE_TABLE + 1, 2),
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
-    "shift_source": (STAGE_LEFT - 2, 2), "shift": (STAGE_LEFT - 2, signed(6)),
-    "by_b": (STAGE_LEFT - 1, 1), "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
+    "shift_source": (STAGE_FACTOR - 2, 2), "shift": (STAGE_FACTOR - 2, signed(6)), "shifts_left": (STAGE_FACTOR - 2, 1),
+    "by_b": (STAGE_FACTOR - 1, 1), "shifts_by_b": (STAGE_FACTOR - 1, 1), "by_power": (STAGE_FACTOR, 1),
+    "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
     "zero_point": (STAGE_CLAMP, signed(16)),
@@ -102,7 +103,6 @@ class Lane(wiring.Component):
         control = self.control
         m.submodules.table = table = LaneTable()
         m.submodules.alu = alu = LaneAlu(odd=self._odd)
-        m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()
         m.submodules.right = right = RightShift()
         m.submodules.clamp = clamp = AddClamp()
@@ -132,34 +132,35 @@ class Lane(wiring.Component):
             alu.flags0.eq(control.alu0), alu.flags1.eq(control.alu1), alu.flags2.eq(control.alu2),
         ]
 
-        # Shift amounts two cycles before the left shift, because the ALU adds its own; the multiplier one cycle before
-        # the product.
-        b_left = delayed(m, table.b, STAGE_LEFT - 1 - STAGE_ALU, "b")
+        # Shift amounts two cycles before the factor; the multiplier one cycle before the product.
+        b_early = delayed(m, table.b, STAGE_FACTOR - 1 - STAGE_ALU, "b")
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
                                  Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
-        left_amount, right_or_none, right_amount = (Signal(5, name=name, reset_less=True) for name in (
-            "left_amount", "right_or_none", "right_amount"))
+        left_amount, right_or_none, exponent, right_amount = (Signal(5, name=name, reset_less=True) for name in (
+            "left_amount", "right_or_none", "exponent", "right_amount"))
         by_operand = delayed(m, control.shift_source == ShiftSource.SHIFT_B, 1, "by_operand")
         m.d.sync += [
-            left_amount.eq(Mux(shift[5], 0, shift[:5])), right_or_none.eq(Mux(shift[5], -shift, 0)),
-            right_amount.eq(Mux(by_operand, b_left[:5], right_or_none)),
+            left_amount.eq(Mux(shift[5], 0, shift[:5])),
+            right_or_none.eq(Mux(shift[5] & ~control.shifts_left, -shift, 0)),
+            exponent.eq(Mux(control.shifts_by_b, b_early[:5], left_amount)),
+            right_amount.eq(Mux(by_operand, b_early[:5], right_or_none)),
         ]
-        m.d.comb += alu.shift.eq(left_amount)
-        # The unused factor is 0; without a product `control.multiplier` is 1.
-        b_late = Signal(signed(32), reset_less=True)
-        multiplier = Signal(signed(32), reset_less=True)
+        # A factor that is not used is 0; without a product `control.multiplier` is 1.
+        b_late, b_or_power, multiplier = (Signal(32, name=name, reset_less=True) for name in (
+            "b_late", "b_or_power", "multiplier"))
+        exponent_left = exponent & ~alu.saturated.replicate(5)
         m.d.sync += [
-            b_late.eq(Mux(control.by_b, b_left, 0)),
-            multiplier.eq(control.multiplier | delayed(m, b_late, STAGE_PRODUCT - 1 - STAGE_LEFT, "b_late")
-                          | self.multiplier & control.by_param.replicate(32)),
+            b_late.eq(Mux(control.by_b, b_early, 0)),
+            b_or_power.eq(b_late | power_of_two(exponent_left, control.by_power)),
+            multiplier.eq(control.multiplier | b_or_power | self.multiplier & control.by_param.replicate(32)),
         ]
         m.d.comb += [
-            left.x.eq(alu.x), left.by.eq(alu.by), left.clear.eq(alu.clear),
-            product.x.eq(left.y), product.multiplier.eq(multiplier), product.nudge.eq(control.nudge),
+            product.x.eq(delayed(m, alu.x, FACTOR_CYCLES, "x")), product.multiplier.eq(multiplier),
+            product.nudge.eq(control.nudge),
             product.low.eq(control.low_product), product.saturate.eq(control.saturate),
             right.x.eq(product.y), right.rounding.eq(control.rounding),
-            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_LEFT, "right_amount")),
+            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_FACTOR, "right_amount")),
             clamp.x.eq(right.y), clamp.up.eq(right.up), clamp.zero_point.eq(control.zero_point),
             clamp.clamp.eq(control.clamp),
             clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),

@@ -1,8 +1,8 @@
-"""Requantization of an int32 to an int8: shifts, product and roundings, one component per step.
+"""Requantization of an int32 to an int8: product, shift and roundings, one component per step.
 
-    y = clamp(right_shift(high_product(x << left, multiplier), right) + zero_point)
+    y = clamp(right_shift(high_product(x, multiplier), right) + zero_point)
 
-The shifts are in `hdl.lane.shift`, the product is in `hdl.lane.high_multiply`. This module has zero point and clamp,
+The shift is in `hdl.lane.shift`, the product is in `hdl.lane.high_multiply`. This module has zero point and clamp,
 and the whole chain. Bit-exact with `tq_hw.sim.golden.arith`; the source is LiteRT `kernels/internal/common.h` (double
 rounding).
 
@@ -15,7 +15,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
-from tq_hw.hdl.lane.shift import FirstShift, RightShift
+from tq_hw.hdl.lane.shift import RightShift
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import CLAMP_CYCLES
 
@@ -86,19 +86,19 @@ class AddClamp(wiring.Component):
 
 
 class Requantize(wiring.Component):
-    """Requantize an int32: MultiplyByQuantizedMultiplier, add the zero point, clamp.
+    """Requantize an int32: MultiplyByQuantizedMultiplier without a left shift, add the zero point, clamp.
 
     The whole path, with all controls given together with x. The lanes of the vector unit have the same steps, but
     share the controls' registers.
 
-    Range: all x, multipliers and zero points, shift -31..31 (positive is left).
+    Range: all x, multipliers and zero points. A left shift takes a micro-operation of its own.
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
     Raises: nothing.
 
     Members
     -------
     x, multiplier : In(signed(32))
-    shift : In(signed(6))
+    right_shift : In(5)
     low : In(1), the low product instead of the high one
     truncate : In(1), no nudge
     rounding : In(2), `isa.uop.Rounding`
@@ -108,12 +108,11 @@ class Requantize(wiring.Component):
     See also: tq_hw.sim.golden.arith.multiply_by_quantized_multiplier, tests/hdl/lane/test_requantize.py.
     """
 
-    LATENCY_CYCLES = (1 + FirstShift.LATENCY_CYCLES + HighMultiply.LATENCY_CYCLES + RightShift.LATENCY_CYCLES
-                      + AddClamp.LATENCY_CYCLES)
+    LATENCY_CYCLES = (1 + HighMultiply.LATENCY_CYCLES + RightShift.LATENCY_CYCLES + AddClamp.LATENCY_CYCLES)
 
     x: Signal
     multiplier: Signal
-    shift: Signal
+    right_shift: Signal
     low: Signal
     truncate: Signal
     rounding: Signal
@@ -124,7 +123,7 @@ class Requantize(wiring.Component):
 
     def __init__(self) -> None:
         super().__init__({
-            "x": In(signed(32)), "multiplier": In(signed(32)), "shift": In(signed(6)), "low": In(1),
+            "x": In(signed(32)), "multiplier": In(signed(32)), "right_shift": In(5), "low": In(1),
             "truncate": In(1), "rounding": In(2), "zero_point": In(signed(16)), "act_min": In(signed(16)),
             "act_max": In(signed(16)), "y": Out(signed(32)),
         })
@@ -132,19 +131,12 @@ class Requantize(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Connect the steps; `at` is the cycle in which a step takes its operand."""
         m = Module()
-        m.submodules.left = left = FirstShift()
         m.submodules.product = product = HighMultiply()
         m.submodules.right = right = RightShift()
         m.submodules.clamp = clamp = AddClamp()
-        left_amount, right_amount = Signal(5), Signal(5)
-        m.d.sync += [left_amount.eq(Mux(self.shift > 0, self.shift, 0)),
-                     right_amount.eq(Mux(self.shift < 0, -self.shift, 0))]
-
         at = 1
-        m.d.comb += [left.x.eq(delayed(m, self.x, at, "x")), left.by.eq(left_amount)]
-        at += left.LATENCY_CYCLES
         m.d.comb += [
-            product.x.eq(left.y),
+            product.x.eq(delayed(m, self.x, at, "x")),
             product.multiplier.eq(delayed(m, self.multiplier, at, "multiplier")),
             product.nudge.eq(delayed(m, ~self.low & ~self.truncate, at + 1, "nudge")),
             product.low.eq(delayed(m, self.low, at + 3, "low")),
@@ -153,7 +145,7 @@ class Requantize(wiring.Component):
         at += product.LATENCY_CYCLES
         m.d.comb += [
             right.x.eq(product.y),
-            right.amount.eq(delayed(m, right_amount, at - 2, "right_amount")),
+            right.amount.eq(delayed(m, self.right_shift, at - 1, "right_amount")),
             right.rounding.eq(delayed(m, self.rounding, at - 1, "rounding")),
         ]
         at += right.LATENCY_CYCLES

@@ -1,8 +1,6 @@
-"""Shifts of an int32: left or right before the product, and right with the roundings of `isa.uop.Rounding` after it.
+"""Right shift of an int32 after the product, with the roundings of `isa.uop.Rounding`; powers of two for a left shift.
 
-Right shift, HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
-Each shifter is pipelined, whole bytes first: FirstShift has one more stage, RightShift two. So only small multiplexers
-lie between registers.
+HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
 """
 
 from amaranth import Cat, Const, Module, Mux, Signal, signed
@@ -11,16 +9,10 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.isa.latency import LEFT_SHIFT_CYCLES, RIGHT_SHIFT_CYCLES
+from tq_hw.isa.latency import RIGHT_SHIFT_CYCLES
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["FirstShift", "RightShift"]
-
-
-def _from_bit(first: Value) -> Value:
-    """Return a 32-bit mask whose bits from `first` (5 bits) on are 1."""
-    low = [first[:3] <= bit for bit in range(8)]
-    return Cat((first[3:] < byte) | (first[3:] == byte) & low[bit] for byte in range(4) for bit in range(8))
+__all__ = ["RightShift", "power_of_two"]
 
 
 def one_of(choices: list[Value], index: Value) -> Value:
@@ -37,73 +29,17 @@ def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount
     return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
 
-class FirstShift(wiring.Component):
-    """Shift left, wrapping at 32 bits, or right, arithmetically; then clear low bits.
-
-    One shifter for the ALU's shifts and for the left shift before the product. It selects 32 of 63 bits: for a left
-    shift, of the word above zeros; for a right shift, of the word below its sign extension.
-
-    Range: all x, by -31..62 (positive is left; 32 and more gives 0), clear 0..31. Timing: LATENCY_CYCLES, one result
-    a cycle.
-
-    Members
-    -------
-    x : In(signed(32))
-    by : In(signed(7)), with x
-    clear : In(5), with x: bits below this one are 0 in the result
-    y : Out(signed(32))
-    """
-
-    LATENCY_CYCLES = LEFT_SHIFT_CYCLES
-
-    x: Signal
-    by: Signal
-    clear: Signal
-    y: Signal
-
-    def __init__(self) -> None:
-        super().__init__({"x": In(signed(32)), "by": In(signed(7)), "clear": In(5), "y": Out(signed(32))})
-
-    def elaborate(self, platform: object) -> Module:
-        """Shift by 16 and 8; then by 4, 2 and 1, and clear."""
-        m = Module()
-        y = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += self.y.eq(y)
-        # The 32 bits begin at bit 31 - by of the word above zeros, or at bit -1 - by of the word without its bit 0.
-        down, right, sign = ~self.by[:5], self.by[6], self.x[31]
-        half = self._by_16(m, down[4], right, sign)
-        coarse = Signal(39, reset_less=True)
-        m.d.sync += coarse.eq(Mux(down[3], half[8:], half[:39]))
-        with m.If(~right & self.by[5]):
-            m.d.sync += coarse.eq(0)
-        keep = Signal(32, reset_less=True)
-        m.d.sync += keep.eq(_from_bit(self.clear))
-
-        fine = delayed(m, down[:3], 1, "fine")
-        wide = Mux(fine[2], coarse[4:], coarse[:35])
-        wide = Mux(fine[1], wide[2:], wide[:33])
-        m.d.sync += y.eq(Mux(fine[0], wide[1:], wide[:32]) & keep)
-        return m
-
-    def _by_16(self, m: Module, far: Value, right: Value, sign: Value) -> Value:
-        """Return the upper (`far`) or lower 47 of the 63 bits, one LUT4 per bit."""
-        x = self.x
-        # Each selects one of two bits of x, or a constant, by a two-bit code that 16 bits share.
-        middle, upper = Signal(2), Signal(2)
-        m.d.comb += [middle.eq(Mux(right, Mux(far, sign, 2), Mux(far, 3, 0))),
-                     upper.eq(Mux(right, sign, Mux(far, 3, 2)))]
-
-        def either(code: Signal, near_bit: Value, far_bit: Value) -> Value:
-            return Mux(code[1], Mux(code[0], far_bit, near_bit), code[0])
-
-        low = [right & Mux(far, x[i + 17], x[i + 1]) for i in range(15)]
-        return Cat(low, *(either(middle, x[i + 1], x[i - 15]) for i in range(15, 31)),
-                   *(either(upper, x[i - 31], x[i - 15]) for i in range(31, 47)))
+def power_of_two(exponent: Value, used: Value) -> Value:
+    """Return 2^exponent in 32 bits, 0 unless `used`: a LUT for each bit of three exponent bits, of two, and of both."""
+    low = [exponent[:3] == n for n in range(8)]
+    high = [(exponent[3:5] == n) & used for n in range(4)]
+    return Cat(low[bit % 8] & high[bit // 8] for bit in range(32))
 
 
 class RightShift(wiring.Component):
     """Shift right arithmetically, with the rounding of `isa.uop.Rounding`. The adder of the zero point then rounds up.
 
+    Pipelined, whole bytes first, so that only small multiplexers lie between registers.
     Rounding: HALF_AWAY is RoundingDivideByPOT; HALF_UP is `(x + half) >> n`; FLOOR is `x >> n`. n = 0 changes nothing.
     Range: all x, amount 0..31.
     Timing: LATENCY_CYCLES after x, one result a cycle.

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tq_hw.hdl.serial.assembler import Assembler, Reg
+from tq_hw.hdl.serial.assembler import Assembler, Label, Reg
 from tq_hw.hdl.serial.encoding import Op, Size
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
 
@@ -38,14 +38,14 @@ class Arithmetic:
         labels = {alu: asm.label(alu.name) for alu in Alu}
         # One lane has no neighbour: no pair difference comes as far as this.
         asm.select(self.u["alu"], [label for alu, label in labels.items() if alu is not Alu.PAIR_DIFFERENCE])
-        for alu, op in ((Alu.ADD, Op.ADD), (Alu.SUB, Op.SUB), (Alu.MAX, Op.MAX), (Alu.MIN, Op.MIN), (Alu.SHL, Op.SLL),
-                        (Alu.SAR, Op.SRA), (Alu.AND, Op.AND)):
+        for alu, op in ((Alu.ADD, Op.ADD), (Alu.SUB, Op.SUB), (Alu.MAX, Op.MAX), (Alu.MIN, Op.MIN), (Alu.AND, Op.AND)):
             asm.place(labels[alu])
             asm.op(op, x, a, b)
             asm.jump(done)
-        asm.place(labels[Alu.SHL_SATURATE])
-        asm.op(Op.SLL, x, a, b)
-        asm.op(Op.SRA, t, x, b)
+        asm.place(labels[Alu.SATURATE])
+        asm.move(x, a)
+        asm.op(Op.SLL, t, a, b)
+        asm.op(Op.SRA, t, t, b)
         asm.branch(Op.BEQ, t, a, done)
         asm.op(Op.SRA, t, a, 31)
         asm.op(Op.XOR, x, t, MOST)
@@ -72,8 +72,8 @@ class Arithmetic:
         asm.place(done)
 
     def multiply_and_shift(self) -> None:
-        """Shift x left, multiply it, or shift it right, as the micro-operation says."""
-        asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount
+        """Multiply x or shift it left, and shift it right, as the micro-operation says."""
+        asm, u, t, amount = self.asm, self.u, self.t, self.amount
         # The shift; a negative one is to the right.
         found = asm.label()
         labels = {source: asm.label(source.name) for source in ShiftSource}
@@ -97,8 +97,6 @@ class Arithmetic:
         asm.place(labels[ShiftSource.NONE])
         asm.move(amount, 0)
         asm.place(found)
-        with asm.when(Op.BLT, 0, amount):
-            asm.op(Op.SLL, x, x, amount)
         self._multiply()
         self._shift_right()
 
@@ -112,6 +110,7 @@ class Arithmetic:
         asm.place(labels[Multiply.LOW_B])
         asm.op(Op.MULL, x, x, self.b)
         asm.jump(done)
+        self._shift_left(labels, done)
         asm.place(labels[Multiply.HIGH_IMMEDIATE])
         asm.move(m, u["immediate"])
         asm.jump(high)
@@ -132,6 +131,25 @@ class Arithmetic:
         with asm.when(Op.BEQ, x, LEAST):
             asm.move(x, MOST)
         asm.place(done)
+
+    def _shift_left(self, labels: Mapping[Multiply, Label], done: Label) -> None:
+        asm, a, b, x, t, amount = self.asm, self.a, self.b, self.x, self.t, self.amount
+        by, shift = asm.local("by left"), asm.label()
+        asm.place(labels[Multiply.SHL])
+        asm.op(Op.MAX, by, amount, 0)
+        with asm.when(Op.BNE, self.u["shift_source"], ShiftSource.SHIFT_B):
+            asm.move(amount, 0)
+        asm.jump(shift)
+        asm.place(labels[Multiply.SHL_B])
+        asm.op(Op.AND, by, b, 31)
+        asm.place(shift)
+        # What saturated is not shifted.
+        with asm.when(Op.BEQ, self.u["alu"], Alu.SATURATE):
+            asm.op(Op.SLL, t, a, b)
+            asm.op(Op.SRA, t, t, b)
+            asm.branch(Op.BNE, t, a, done)
+        asm.op(Op.SLL, x, x, by)
+        asm.jump(done)
 
     def _shift_right(self) -> None:
         asm, u, x, t, amount = self.asm, self.u, self.x, self.t, self.amount

@@ -4,13 +4,17 @@ from collections.abc import Mapping, Sequence
 
 from tq_hw.hdl.serial.assembler import Assembler, Label, Reg
 from tq_hw.hdl.serial.encoding import Op
-from tq_hw.isa.legality import AllOf, Compare, Name, Term, Test
+from tq_hw.isa.legality import AllOf, Compare, Name, Term, Test, names
+from tq_hw.isa.uop import UOP
 
 __all__ = ["require_all"]
 
-#: A comparison as a jump, and whether its operands change places. Fields that are compared are not negative.
+#: A comparison as a jump, and whether its operands change places.
 _JUMPS = {"==": (Op.BEQ, False), "!=": (Op.BNE, False), "<": (Op.BLTU, False), ">=": (Op.BGEU, False),
           ">": (Op.BLTU, True), "<=": (Op.BGEU, True)}
+#: Fields that may be negative, and the jumps that compare them.
+_SIGNED = frozenset(field.name for register in UOP for field in register.fields if field.signed)
+_SIGNED_JUMPS = {Op.BLTU: Op.BLT, Op.BGEU: Op.BGE}
 
 
 def require_all(asm: Assembler, tests: Sequence[Test], fields: Mapping[str, Reg], wrong: Label) -> None:
@@ -55,6 +59,8 @@ class _Rules:
 
     def _jump(self, test: Compare, target: Label, *, opposite: bool) -> None:
         op, turned = _JUMPS[test.symbol]
+        if names(test) & _SIGNED:
+            op = _SIGNED_JUMPS.get(op, op)
         left, right = self._term(test.left, "left"), self._term(test.right, "right")
         if turned:
             left, right = right, left

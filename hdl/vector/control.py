@@ -92,14 +92,16 @@ class VectorControl(wiring.Component):
 
         first, second, third, fourth = words
         multiply = third.multiply
-        high = (multiply != Multiply.NONE) & (multiply != Multiply.LOW_B)
+        high = multiply.matches(Multiply.HIGH_IMMEDIATE, Multiply.HIGH_PARAM, Multiply.HIGH_B)
         wide = delayed(m, self.out_type, STAGE_UOP - 1, "out_type") == 1
         values: dict[str, Value] = {
             "a_source": first.a_source, "b_source": first.b_source, "operand": second.immediate,
             "a_table": first.a_table, "b_table": first.b_table, "a_used": first.a_table != 0,
             "b_used": first.b_table != 0, "a_inverted": a_inverted(first.alu),
             "shift_source": third.shift_source, "shift": third.shift,
-            "by_b": (multiply == Multiply.HIGH_B) | (multiply == Multiply.LOW_B),
+            "shifts_left": multiply == Multiply.SHL, "shifts_by_b": multiply == Multiply.SHL_B,
+            "by_b": multiply.matches(Multiply.HIGH_B, Multiply.LOW_B),
+            "by_power": multiply.matches(Multiply.SHL, Multiply.SHL_B),
             "by_param": multiply == Multiply.HIGH_PARAM, "multiplier": Mux(
                 multiply == Multiply.HIGH_IMMEDIATE, second.immediate, multiply == Multiply.NONE),
             "nudge": high & ~third.truncate,

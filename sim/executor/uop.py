@@ -38,15 +38,19 @@ def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, s
     are the last axis.
     """
     wide_b = b.astype(np.int64)
-    x = _alu(Alu(uop["alu"]), a.astype(np.int64), wide_b)
-    multiply, source = Multiply(uop["multiply"]), ShiftSource(uop["shift_source"])
+    alu, multiply, source = Alu(uop["alu"]), Multiply(uop["multiply"]), ShiftSource(uop["shift_source"])
+    x = _alu(alu, a.astype(np.int64), wide_b)
     amount: Long = np.asarray(0, np.int64)
     if source in (ShiftSource.IMMEDIATE, ShiftSource.PARAM):
         amount = np.asarray(shift, np.int64)
-        if (amount > 0).any():
-            x = _wrap(x << np.maximum(amount, 0))
     if multiply is Multiply.LOW_B:
         x = _wrap(x * wide_b)
+    elif multiply in (Multiply.SHL, Multiply.SHL_B):
+        left = wide_b & 31 if multiply is Multiply.SHL_B else np.maximum(amount, 0)
+        if alu is Alu.SATURATE:
+            left = np.where(_overflows(a.astype(np.int64), wide_b), 0, left)
+        x = _wrap(x << left)
+        amount = np.minimum(amount, 0) if multiply is Multiply.SHL_B else np.zeros_like(amount)
     elif multiply is not Multiply.NONE:
         m = wide_b if multiply is Multiply.HIGH_B else np.asarray(multiplier, np.int64)
         x = _high_product(x, m, bool(uop["truncate"]))
@@ -78,8 +82,13 @@ def _shift_right(x: Long, by: Long, rounding: Rounding) -> Long:
     return x + half - ((x < 0) & (by > 0)) >> by
 
 
+def _overflows(a: Long, b: Long) -> npt.NDArray[np.bool_]:
+    """Return whether a << (b & 31) leaves int32."""
+    wide = a << (b & 31)
+    return np.asarray(wide != _wrap(wide))
+
+
 def _alu(alu: Alu, a: Long, b: Long) -> Long:
-    by = b & 31
     match alu:
         case Alu.PASS:
             x = a
@@ -91,12 +100,8 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
             x = np.maximum(a, b)
         case Alu.MIN:
             x = np.minimum(a, b)
-        case Alu.SHL:
-            x = a << by
-        case Alu.SHL_SATURATE:
-            x = np.clip(a << by, -1 << 31, (1 << 31) - 1)
-        case Alu.SAR:
-            x = a >> by
+        case Alu.SATURATE:
+            x = np.where(_overflows(a, b), np.where(a < 0, -1 << 31, (1 << 31) - 1), a)
         case Alu.CLZ:
             # frexp's exponent is the number of significant bits.
             x = 32 - np.frexp((a & 0xFFFFFFFF).astype(np.float64))[1].astype(np.int64)
@@ -129,7 +134,8 @@ def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags
     if uop["alu"] == Alu.PAIR_DIFFERENCE:
         unknown = a | a[..., np.arange(a.shape[-1]) ^ 1]
     takes_b = (uop["alu"] not in (Alu.PASS, Alu.CLZ, Alu.PAIR_DIFFERENCE)
-               or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B) or uop["shift_source"] == ShiftSource.SHIFT_B)
+               or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B, Multiply.SHL_B)
+               or uop["shift_source"] == ShiftSource.SHIFT_B)
     if takes_b:
         unknown = unknown | b
     if uop["multiply"] == Multiply.HIGH_PARAM:

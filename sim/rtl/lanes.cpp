@@ -6,6 +6,8 @@
 //
 // Several registers of the hardware may be one value of the model, but results appear in the same cycle.
 
+#include <algorithm>
+
 #include "lanes_control.h"
 #include "wide.h"
 
@@ -29,10 +31,10 @@ struct Lanes {
     // ALU: sums with their sign, operands, and the bits selected from them.
     Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
     // Delays of the operand b and of shift amounts.
-    Words b_delay2, b_late, b_later, multiplier, left_amount, right_or_none;
+    Words b_delay2, b_late, b_later, multiplier, left_amount, right_or_none, exponent, saturated;
     bool right_by_b;
     Words right_amount[8];
-    Words x, by, clear, shifted, y;
+    Words x, x_late, y;
     Doubles product, nudged, nudged2, total;
     Words word, right_first, right;
     bool some_rounding, away;
@@ -93,34 +95,28 @@ struct Lanes {
         const uint32_t of_channel = mask(c.by_param), by_b = mask(c.by_b), all = uint32_t(c.multiplier);
         for (int l = 0; l < kLanes; l++) {
             multiplier[l] = all | b_later[l] | (parameter[l] & of_channel);
-            b_later[l] = b_late[l];
-            b_late[l] = b_delay2[l] & by_b;
         }
-    }
-
-    TQ_PART void shift_left() {
+        // Limits of int32 are not shifted left.
+        const uint32_t power = mask(c.by_power) & 1, power_of_b = mask(c.shifts_by_b);
         for (int l = 0; l < kLanes; l++) {
-            y[l] = shifted[l];
-            const int32_t by_bits = int32_t(by[l]);
-            const uint32_t up = by_bits > 31 ? 0 : x[l] << (by_bits & 31);
-            const uint32_t down = uint32_t(int32_t(x[l]) >> (-by_bits & 31));
-            shifted[l] = (by_bits < 0 ? down : up) & ~0u << clear[l];
+            b_later[l] = b_late[l] | power << (exponent[l] & ~saturated[l] & 31);
+            b_late[l] = b_delay2[l] & by_b;
+            exponent[l] = (b_delay2[l] & power_of_b) | (left_amount[l] & ~power_of_b);
+            y[l] = x_late[l];
+            x_late[l] = x[l];
         }
     }
 
-    // The ALU's last stage, which combines its own shift with the following one.
+    // The ALU's last stage.
     TQ_PART void join(const Control& c) {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
-        const bool own = c.alu2_left || c.alu2_right;
         const uint32_t pair = mask(c.alu2_pair), subtracts = mask(c.alu2_subtracts);
         const uint32_t compares = mask(c.alu2_compares);
         const bool counts = c.alu2_saturates || c.alu2_zeros;
         for (int l = 0; l < kLanes; l++) {
             const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
             x[l] = (subtracts | (l & 1 ? pair : 0) ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
-            const uint32_t left = left_amount[l], b = own ? b_delay2[l] & 31 : 0;
-            by[l] = c.alu2_right ? left - b : left + b;
-            clear[l] = c.alu2_right ? left : 0;
+            saturated[l] = 0;
             right_amount[0][l] = right_by_b ? b_delay2[l] & 31 : right_or_none[l];
         }
         if (!counts) return;
@@ -129,7 +125,7 @@ struct Lanes {
             const bool overflow = c.alu2_saturates && (b_delay2[l] & 31) >= zeros;
             if (overflow) {
                 x[l] = chosen[l] >> 31 ? 0x80000000u : 0x7fffffffu;
-                by[l] = left_amount[l];
+                saturated[l] = ~0u;
             }
             if (c.alu2_zeros) x[l] |= zeros;
         }
@@ -140,7 +136,7 @@ struct Lanes {
             const int32_t shift = c.shift_source == TQ_SHIFT_PARAM ? amounts[l]
                                   : c.shift_source == TQ_SHIFT_IMMEDIATE ? c.shift : 0;
             left_amount[l] = shift < 0 ? 0 : uint32_t(shift);
-            right_or_none[l] = shift < 0 ? uint32_t(-shift) & 31 : 0;
+            right_or_none[l] = shift < 0 && !c.shifts_left ? uint32_t(-shift) & 31 : 0;
         }
         right_by_b = c.shift_source == TQ_SHIFT_B;
     }
@@ -228,7 +224,6 @@ TQ_WIDE void step(Lanes& lanes, const uint32_t* control, const uint32_t* acc, co
     lanes.shift_right(c);
     lanes.multiply(c);
     lanes.choose_multiplier(c, multiplier);
-    lanes.shift_left();
     lanes.join(c);
     lanes.choose_shift(c, amounts);
     lanes.calculate(c);
@@ -242,7 +237,13 @@ TQ_WIDE void step(Lanes& lanes, const uint32_t* control, const uint32_t* acc, co
 
 extern "C" {
 
-void* tq_lanes_new() { return new Lanes(); }
+void* tq_lanes_new() {
+    Lanes* lanes = new Lanes();
+    // The hardware's registers count no copies of a sign at first.
+    std::fill_n(lanes->changes, kLanes, 0x80000000u);
+    std::fill_n(lanes->changes2, kLanes, 0x80000000u);
+    return lanes;
+}
 void tq_lanes_delete(void* lanes) { delete static_cast<Lanes*>(lanes); }
 
 // One rising edge: inputs before it, `result` after it. `shift` has 6 bits per lane.

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from amaranth import Assert, Module, Mux, Signal, signed
+from amaranth import Assert, Const, Module, Mux, Signal, signed
 from amaranth.back import rtlil
 from amaranth.hdl import Value
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import FirstShift, RightShift
+from tq_hw.hdl.lane.shift import RightShift, power_of_two
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.uop import Rounding
 
@@ -118,17 +118,12 @@ def test_nudges_of_the_source_are_one_for_every_product_of_int32(tmp_path: Path)
     assert prove(tmp_path, m, [p], result, quotient, 1)
 
 
-def test_first_shift_for_every_int32(tmp_path: Path) -> None:
+def test_a_product_with_a_power_of_two_is_a_left_shift(tmp_path: Path) -> None:
     m = Module()
-    m.submodules.dut = dut = FirstShift()
-    x, by, clear = Signal(signed(32)), Signal(signed(7)), Signal(5)
-    right, wanted = Signal(5), Signal(32)
-    legal = (by >= -31) & (by <= 62)
-    m.d.comb += [
-        dut.x.eq(x), dut.by.eq(Mux(legal, by, 0)), dut.clear.eq(clear), right.eq(-dut.by),
-        wanted.eq(Mux(dut.by < 0, x >> right, x << dut.by[:6]) & ~((1 << clear) - 1)),
-    ]
-    assert prove(tmp_path, m, [x, by, clear], dut.y, wanted.as_signed(), dut.LATENCY_CYCLES)
+    x, by, product, wanted = Signal(signed(32)), Signal(5), Signal(signed(32)), Signal(signed(32))
+    m.d.sync += product.eq((x * power_of_two(by, Const(1, 1)))[:32].as_signed())
+    m.d.comb += wanted.eq(x << by)
+    assert prove(tmp_path, m, [x, by], product, wanted, 1)
 
 
 def test_clamp_for_every_int32(tmp_path: Path) -> None:

@@ -88,9 +88,9 @@ def vector_stream(seed: int) -> Program:
         uop = {"a_source": one(*Source, Source.REGISTER), "b_source": one(*Source), "a_register": one(0, 1),
                "b_register": one(0, 1), "a_table": one(0, 0, 1, 2, 3), "b_table": one(0, 0, 1, 2), "alu": alu,
                "immediate": int(rng.integers(-1 << 31, 1 << 31)) >> one(0, 0, 16, 24, 31),
-               "multiply": one(*Multiply), "truncate": one(0, 1), "shift_source": one(*ShiftSource),
-               "shift": int(rng.integers(-31, 32)), "rounding": one(*Rounding), "clamp": one(0, 1),
-               "zero_point": one(0, -128, 5), "act_min": -100, "act_max": 90,
+               "multiply": (multiply := one(*Multiply)), "truncate": one(0, 1), "shift_source": one(*ShiftSource),
+               "shift": int(rng.integers(-31, 32 if multiply == Multiply.SHL else 1)), "rounding": one(*Rounding),
+               "clamp": one(0, 1), "zero_point": one(0, -128, 5), "act_min": -100, "act_max": 90,
                "destination": Destination.OUTPUT if last else one(Destination.REGISTER, Destination.REDUCE),
                "d_register": one(0, 1), "reduce": one(*Reduce)}
         if uop["a_source"] == Source.ACC_OR_BIAS:

@@ -15,6 +15,7 @@ def random_uop(rng: random.Random, config: Config, op: Operation, written: set[i
     """Return a micro-operation that reads only registers in `written`, and note the one it writes."""
     uop = {f.name: rng.randint(-(1 << f.bits - 1), (1 << f.bits - 1) - 1) if f.signed else rng.randrange(1 << f.bits)
            for register in UOP for f in register.fields}
+    uop["alu"] = rng.choice(list(Alu))
     if uop["alu"] == Alu.PAIR_DIFFERENCE and config.requantize_lanes % 2:
         uop["alu"] = int(Alu.SUB)
     a_sources, b_sources = [Source.IMMEDIATE, Source.STREAM], [Source.IMMEDIATE, Source.STREAM]
@@ -31,7 +32,11 @@ def random_uop(rng: random.Random, config: Config, op: Operation, written: set[i
     uop["b_table"] = rng.choice((0, 0, 0, 1, 2))
     uop["multiply"] = rng.choice([m for m in Multiply if m != Multiply.HIGH_PARAM or op["use_params"]])
     uop["shift_source"] = rng.choice([s for s in ShiftSource if s != ShiftSource.PARAM or op["use_params"]])
-    uop["shift"] = rng.choice((0, -1, 1, rng.randint(-31, 31)))
+    if uop["alu"] == Alu.SATURATE and rng.random() < 0.5:
+        uop["multiply"] = Multiply.SHL_B
+    uop["shift"] = rng.choice((0, -1, rng.randint(-31, 0)))
+    if uop["multiply"] == Multiply.SHL:
+        uop["shift"] = rng.randint(-31, 31)
     uop["rounding"] = rng.randrange(3)
     uop["reduce"] = rng.randrange(3)
     uop["once"] = rng.random() < 0.15

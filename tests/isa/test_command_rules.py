@@ -126,7 +126,7 @@ def test_tiles_of_other_slots(runs: tuple[tuple[Unit, dict[str, int]], ...], whe
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), [
-    ("multiply", 5, "multiply <= Multiply.LOW_B"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
+    ("multiply", 7, "multiply <= Multiply.SHL_B"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
 def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
     """What the machine refuses itself is no matter of the file."""
     assembler = Assembler(PRESETS["tiny"])

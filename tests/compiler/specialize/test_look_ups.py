@@ -20,8 +20,8 @@ LEAST = -(1 << 31)
 
 
 def _look_up(stream: int = 0) -> Node:
-    return Node({"a_table": 1, "immediate": 0, "alu": Alu.SHL, "shift_source": ShiftSource.IMMEDIATE, "shift": -24,
-                 "rounding": Rounding.FLOOR}, stream)
+    return Node({"a_table": 1, "immediate": 0, "alu": Alu.PASS, "multiply": Multiply.SHL_B,
+                 "shift_source": ShiftSource.IMMEDIATE, "shift": -24, "rounding": Rounding.FLOOR}, stream)
 
 
 def _minus(node: Node, zero_point: int) -> Node:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from amaranth import Module, Mux, signed
+from amaranth import Cat, Module, Mux, signed
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 from hypothesis import given, settings
@@ -15,7 +15,7 @@ from pipeline_bench import Case, rtl
 from tq_hw.hdl.lane.alu import LaneAlu, a_inverted, alu_flags
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp, Requantize
-from tq_hw.hdl.lane.shift import FirstShift, RightShift
+from tq_hw.hdl.lane.shift import RightShift, power_of_two
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
@@ -41,16 +41,15 @@ def round_shift(x: int, amount: int, rounding: int) -> int:
     return (x + half) >> amount
 
 
-def ref_requantize(x: int, multiplier: int, shift: int, low: int, truncate: int, rounding: int, zero_point: int,
+def ref_requantize(x: int, multiplier: int, right_shift: int, low: int, truncate: int, rounding: int, zero_point: int,
                    act_min: int, act_max: int) -> int:
-    x = wrap(x << max(shift, 0))
     if low:
         x = wrap(x * multiplier)
     elif truncate:
         x = wrap(x * multiplier >> 31)
     else:
         x = int(saturating_rounding_doubling_high_mul(x, multiplier))
-    x = wrap(round_shift(x, max(-shift, 0), rounding) + zero_point)
+    x = wrap(round_shift(x, right_shift, rounding) + zero_point)
     return min(max(x, act_min), act_max)
 
 
@@ -65,14 +64,14 @@ def requantize_cases(count: int, seed: int) -> list[Case]:
     def int32() -> int:
         return rng.choice(CORNERS) if rng.random() < 0.3 else wrap(rng.getrandbits(rng.choice((8, 16, 24, 32))))
 
-    return [{"x": int32(), "multiplier": int32(), "shift": rng.randint(-31, 31), "low": rng.random() < 0.1,
+    return [{"x": int32(), "multiplier": int32(), "right_shift": rng.randrange(32), "low": rng.random() < 0.1,
              "truncate": rng.random() < 0.2, "rounding": rng.randrange(3), "zero_point": rng.randint(-32768, 32767),
              "act_min": rng.choice((-128, -32768, 0)), "act_max": rng.choice((127, 32767, 6))}
             for _ in range(count)]
 
 
 def test_takes_the_latency_it_states_and_gives_one_result_a_cycle() -> None:
-    assert Requantize.LATENCY_CYCLES == 13
+    assert Requantize.LATENCY_CYCLES == 11
     cases = requantize_cases(50, seed=7)
     assert len(rtl(Requantize(), cases)) == 50
 
@@ -83,7 +82,7 @@ def test_requantizes_random_operands() -> None:
 
 @settings(max_examples=10, deadline=None)
 @given(st.lists(st.fixed_dictionaries({
-    "x": INT32, "multiplier": INT32, "shift": st.integers(-31, 31), "low": st.booleans(), "truncate": st.booleans(),
+    "x": INT32, "multiplier": INT32, "right_shift": st.integers(0, 31), "low": st.booleans(), "truncate": st.booleans(),
     "rounding": st.sampled_from(list(map(int, Rounding))), "zero_point": st.integers(-32768, 32767),
     "act_min": st.integers(-32768, 0), "act_max": st.integers(0, 32767)}), min_size=1, max_size=40))
 def test_requantizes_any_operands(cases: list[Case]) -> None:
@@ -94,10 +93,10 @@ def test_equals_multiply_by_quantized_multiplier() -> None:
     cases = requantize_cases(300, seed=2)
     for case in cases:
         case |= {"low": 0, "truncate": 0, "rounding": int(Rounding.HALF_AWAY)}
-    x, multiplier, shift, zero_point, low, high = (
+    x, multiplier, right_shift, zero_point, low, high = (
         np.array([case[name] for case in cases])
-        for name in ("x", "multiplier", "shift", "zero_point", "act_min", "act_max"))
-    wanted = multiply_by_quantized_multiplier(x, multiplier, shift) + zero_point
+        for name in ("x", "multiplier", "right_shift", "zero_point", "act_min", "act_max"))
+    wanted = multiply_by_quantized_multiplier(x, multiplier, -right_shift) + zero_point
     wanted = np.clip((wanted + (1 << 31)) % (1 << 32) - (1 << 31), low, high)
     assert rtl(Requantize(), cases) == wanted.tolist()
 
@@ -146,14 +145,23 @@ def test_right_shift_by_every_amount_at_every_tie() -> None:
     check(cases, lambda c: rtl(RoundedShift(), c, {"amount": -1, "rounding": -1}), round_shift)
 
 
-def ref_first_shift(x: int, by: int, clear: int) -> int:
-    return wrap((x << by if by >= 0 else x >> -by) >> clear << clear)
+class PowerOfTwo(wiring.Component):
+    """`power_of_two` in a register."""
+
+    LATENCY_CYCLES = 1
+
+    def __init__(self) -> None:
+        super().__init__({"exponent": In(5), "used": In(1), "y": Out(32)})
+
+    def elaborate(self, platform: object) -> Module:
+        m = Module()
+        m.d.sync += self.y.eq(power_of_two(self.exponent, self.used))
+        return m
 
 
-def test_first_shift_wraps_or_keeps_the_sign_then_clears() -> None:
-    cases = [{"x": x, "by": by, "clear": clear} for x in CORNERS for by in range(-31, 63)
-             for clear in {0, abs(by) % 32, 31}]
-    check(cases, lambda c: rtl(FirstShift(), c), ref_first_shift)
+def test_every_power_of_two() -> None:
+    cases = [{"exponent": exponent, "used": used} for exponent in range(32) for used in (0, 1)]
+    check(cases, lambda c: rtl(PowerOfTwo(), c), lambda exponent, used: used << exponent)
 
 
 def test_clamps_after_a_wrapping_sum() -> None:
@@ -177,11 +185,11 @@ def test_clamped_value_stays_until_the_next_is_taken() -> None:
 
 
 def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
-    by = b & 31
+    wide = a << (b & 31)
     return wrap({
         Alu.PASS: lambda: a, Alu.ADD: lambda: a + b, Alu.SUB: lambda: a - b, Alu.MAX: lambda: max(a, b),
-        Alu.MIN: lambda: min(a, b), Alu.SHL: lambda: a << by,
-        Alu.SHL_SATURATE: lambda: min(max(a << by, INT32_MIN), INT32_MAX), Alu.SAR: lambda: a >> by,
+        Alu.MIN: lambda: min(a, b),
+        Alu.SATURATE: lambda: INT32_MAX if wide > INT32_MAX else INT32_MIN if wide < INT32_MIN else a,
         Alu.CLZ: lambda: 32 - (a & 0xFFFFFFFF).bit_length(), Alu.LESS: lambda: int(a < b),
         Alu.LESS_EQUAL: lambda: int(a <= b), Alu.EQUAL: lambda: int(a == b), Alu.NOT_EQUAL: lambda: int(a != b),
         Alu.AND: lambda: a & b, Alu.SELECT_NEGATIVE: lambda: a if a >= 0 else b,
@@ -190,26 +198,25 @@ def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
 
 
 class DecodedAlu(wiring.Component):
-    """The ALU after its decoder, which the vector unit has once for all lanes, and the shifter after it."""
+    """The ALU after its decoder, which the vector unit has once for all lanes."""
 
-    LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES + FirstShift.LATENCY_CYCLES
+    LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES
 
     def __init__(self, odd: bool) -> None:
         self._odd = odd
         super().__init__({**{name: In(signed(32)) for name in ("a", "b", "partner")},
-                          **{f"alu{late}": In(4) for late in range(3)}, "shift": In(5), "x": Out(signed(32))})
+                          **{f"alu{late}": In(4) for late in range(3)}, "x": Out(signed(33))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
         m.submodules.alu = alu = LaneAlu(odd=self._odd)
-        m.submodules.first = first = FirstShift()
         inverted = a_inverted(self.alu0)
-        m.d.comb += [alu.b.eq(self.b), alu.shift.eq(self.shift), alu.a.eq(Mux(inverted[self._odd], ~self.a, self.a)),
+        m.d.comb += [alu.b.eq(self.b), alu.a.eq(Mux(inverted[self._odd], ~self.a, self.a)),
                      alu.partner.eq(Mux(inverted[not self._odd], ~self.partner, self.partner))]
         for late in range(3):
             flags = alu_flags(getattr(self, f"alu{late}"))[late]
             m.d.comb += getattr(alu, f"flags{late}").as_value().eq(flags)
-        m.d.comb += [first.x.eq(alu.x), first.by.eq(alu.by), first.clear.eq(alu.clear), self.x.eq(first.y)]
+        m.d.comb += self.x.eq(Cat(alu.x, alu.saturated))
         return m
 
 
@@ -221,9 +228,11 @@ def test_alu_operation(alu: Alu, odd: bool) -> None:
     operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(60)]
     operands += [(a, a) for a in CORNERS]
     cases = [{"a": a, "b": b, "partner": rng.choice(CORNERS), "alu": int(alu)} for a, b in operands]
-    shifts = [rng.choice((0, 0, 1, 4, 31, rng.randrange(32))) for _ in cases]
     spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
-              | {"shift": shift} for case, shift in zip(cases, shifts, strict=True)]
-    found = rtl(DecodedAlu(odd), spread, {"alu1": 1, "alu2": 2, "shift": 2}, "x")
-    for case, shift, x in zip(cases, shifts, found, strict=True):
-        assert x == wrap(ref_alu(**case) << shift), (case, shift)
+              for case in cases]
+    found = rtl(DecodedAlu(odd), spread, {"alu1": 1, "alu2": 2}, "x")
+    for case, both in zip(cases, found, strict=True):
+        # The top bit says that the ALU saturated.
+        shifted = case["a"] << (case["b"] & 31)
+        saturated = alu is Alu.SATURATE and wrap(shifted) != shifted
+        assert (wrap(both), both < 0) == (ref_alu(**case), saturated), case

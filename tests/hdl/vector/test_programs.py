@@ -32,10 +32,10 @@ def test_every_alu_operation() -> None:
 
 def test_every_multiplier_and_shift_source() -> None:
     uops = [uop(STREAM, Source.ACC_OR_BIAS, Alu.SUB, multiply=int(multiply), shift_source=int(source),
-                shift=-3 if multiply % 2 else 4, rounding=int(multiply) % 3, truncate=int(source) % 2,
+                shift=4 if multiply == Multiply.SHL else -3, rounding=int(multiply) % 3, truncate=int(source) % 2,
                 immediate=0x6543_2109, zero_point=-77) for multiply in Multiply for source in ShiftSource]
     operations = [program(TINY, uops, first=n, last=n, use_params=1, param_base=PARAMS, out_blocks=2, slots=3,
-                          tile_slots=2, param_block_step=TINY.param_words, out_base=300 + 30 * n, out_block_step=12)
+                          tile_slots=2, param_block_step=TINY.param_words, out_base=300 + 24 * n, out_block_step=12)
                   for n in range(len(uops))]
     scenario = Scenario(TINY, uops, operations)
     for block in range(2):

@@ -37,10 +37,10 @@ def wrap(x: int) -> int:
 
 
 def scalar_alu(alu: int, a: int, b: int, neighbour: int) -> int:
-    by = b & 31
+    shifted = a << (b & 31)
     return wrap({
-        Alu.PASS: a, Alu.ADD: a + b, Alu.SUB: a - b, Alu.MAX: max(a, b), Alu.MIN: min(a, b), Alu.SHL: a << by,
-        Alu.SHL_SATURATE: max(-1 << 31, min((1 << 31) - 1, a << by)), Alu.SAR: a >> by,
+        Alu.PASS: a, Alu.ADD: a + b, Alu.SUB: a - b, Alu.MAX: max(a, b), Alu.MIN: min(a, b),
+        Alu.SATURATE: a if wrap(shifted) == shifted else max(-1 << 31, min((1 << 31) - 1, shifted)),
         Alu.CLZ: 32 - (a % (1 << 32)).bit_length(), Alu.LESS: int(a < b), Alu.LESS_EQUAL: int(a <= b),
         Alu.EQUAL: int(a == b), Alu.NOT_EQUAL: int(a != b), Alu.AND: a & b, Alu.SELECT_NEGATIVE: a if a >= 0 else b,
         Alu.PAIR_DIFFERENCE: neighbour - a}[Alu(alu)])
@@ -58,10 +58,13 @@ def scalar_round(x: int, by: int, rounding: int) -> int:
 def scalar(u: dict[str, int], a: int, b: int, neighbour: int, m: int, shift: int, is_int16: bool) -> int:
     x = scalar_alu(u["alu"], a, b, neighbour)
     uses_shift = u["shift_source"] in (ShiftSource.IMMEDIATE, ShiftSource.PARAM)
-    if uses_shift:
-        x = wrap(x << max(shift, 0))
     if u["multiply"] == Multiply.LOW_B:
         x = wrap(x * b)
+    elif u["multiply"] in (Multiply.SHL, Multiply.SHL_B):
+        left = a << (b & 31)
+        if u["alu"] != Alu.SATURATE or wrap(left) == left:
+            x = wrap(x << (b & 31 if u["multiply"] == Multiply.SHL_B else max(shift, 0) if uses_shift else 0))
+        uses_shift &= u["multiply"] != Multiply.SHL
     elif u["multiply"]:
         product = x * (b if u["multiply"] == Multiply.HIGH_B else m)
         x = wrap(product >> 31) if u["truncate"] else min(product + (1 << 30) >> 31, (1 << 31) - 1)
@@ -230,8 +233,9 @@ def random_uop(rng: random.Random, config: Config, use_acc: bool, use_params: bo
         "a_table": rng.choice([0, 0, 0, 1, 2, 3]), "b_table": rng.choice([0, 0, 0, 1, 2]),
         "destination": destination, "reduce": rng.choice(list(kinds)),
         "once": rng.random() < 0.15, "immediate": rng.choice([rng.randint(-1 << 31, (1 << 31) - 1), -1 << 31, 7]),
-        "multiply": rng.choice(multiplies), "truncate": rng.randint(0, 1), "shift_source": rng.choice(shifts),
-        "shift": rng.randint(-31, 31), "rounding": rng.choice(list(Rounding)), "clamp": rng.randint(0, 1),
+        "multiply": (multiply := rng.choice(multiplies)), "truncate": rng.randint(0, 1),
+        "shift_source": rng.choice(shifts), "shift": rng.randint(-31, 31 if multiply == Multiply.SHL else 0),
+        "rounding": rng.choice(list(Rounding)), "clamp": rng.randint(0, 1),
         "zero_point": rng.randint(-32768, 32767), "act_min": rng.randint(-128, 0), "act_max": rng.randint(0, 127)}
 
 
@@ -336,7 +340,7 @@ GOOD = FIELDS | {"cols": 1, "out_blocks": 1, "slots": 1, "tile_slots": 1, "chunk
     ({}, {"b_table": 3}, "micro-operation 0: b_table <= 2 does not hold: b_table 3"),
     ({}, {"destination": 3, "reduce": 2}, "micro-operation 0: config.activation_lanes >= 1 and .* reduce 2, .*"),
     ({}, {"destination": 2, "reduce": 3}, "micro-operation 0: reduce <= Reduce.MIN, .*"),
-    ({}, {"multiply": 5}, "micro-operation 0: multiply <= Multiply.LOW_B does not hold: multiply 5"),
+    ({}, {"multiply": 7}, "micro-operation 0: multiply <= Multiply.SHL_B does not hold: multiply 7"),
     ({}, {"rounding": 3}, "micro-operation 0: rounding <= Rounding.FLOOR does not hold: rounding 3"),
     ({"chunk_slots": 65, "tile_slots": 65, "slots": 65}, {"d_register": 7}, "micro-operation 0: once == 1 or d_register"
      r" \+ chunk_registers <= 8, .* d_register 7, once 0, chunk_registers 2"),

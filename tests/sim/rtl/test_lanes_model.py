@@ -154,7 +154,7 @@ def model_results(config: Config, cycles: list[dict[str, Any]], folder: Path) ->
 @pytest.mark.parametrize("lanes", [2, 3])
 def test_equals_the_rtl_in_every_cycle(lanes: int, tmp_path: Path) -> None:
     config = Config("lanes", 4, 2 * lanes, lanes, 8 << 10)
-    cycles = list(random_cycles(lanes, 400, seed=lanes))
+    cycles = list(random_cycles(lanes, 600, seed=lanes))
     found = model_results(config, cycles, tmp_path)
     assert found == rtl_results(lanes, cycles)
     assert len({result for results in found for result in results}) > 100
