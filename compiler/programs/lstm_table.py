@@ -139,22 +139,20 @@ def _chain() -> Sequence[_Step]:
         _times("sum", "x", "half 4"),
         _alu("m 4", "m", Alu.PASS, {}, **shifted(2)),
         _times("sum by m", "m 4", "half 4"),
-        _alu("twice x 1 less", "x", Alu.ADD, "m 4", **shifted(1), zero_point=-(1 << 14)),
         _alu("x 1", "x", Alu.ADD, "m 4"),
         _alu("error 1", "sum", Alu.ADD, "sum by m", **shifted(-17), zero_point=1 << 13),
         _alu("sum 1", "sum", Alu.ADD, "sum by m"),
         _times("m 1", "x 1", "error 1", -15, Rounding.HALF_UP),
-        _times("result", "twice x 1 less", "slope"),
+        _alu("slope 8", "slope", Alu.PASS, {}, **shifted(3)),
         _alu("m 1 by 4", "m 1", Alu.PASS, {}, **shifted(2)),
         _times("sum by m 1", "m 1 by 4", "half 4"),
-        _alu("slope 8", "slope", Alu.PASS, {}, **shifted(3)),
-        _alu("result 0", "result", Alu.ADD, "middle"),
+        _alu("twice x 2 less", "x 1", Alu.ADD, "m 1 by 4", **shifted(1), zero_point=-(1 << 14)),
         _alu("m 2", "sum 1", Alu.ADD, "sum by m 1", multiply=Multiply.HIGH_IMMEDIATE, immediate=_THIRD, truncate=1,
              **_floor(-_THIRD_BITS), zero_point=(_THIRD >> _THIRD_BITS) + 1 >> 1),
-        _times("result by m 1", "m 1", "slope 8"),
+        _times("result", "twice x 2 less", "slope"),
         _times("result by m 2", "m 2", "slope 8"),
         # Subtract 1 here and add it below, with a clamp each: a tanh of -32768 becomes -32767.
-        _alu("result 1", "result 0", Alu.ADD, "result by m 1", zero_point=-1, clamp=1),
+        _alu("result 1", "result", Alu.ADD, "middle", zero_point=-1, clamp=1),
         _alu("", "result 1", Alu.ADD, "result by m 2", zero_point=1, clamp=1)]
 
 
