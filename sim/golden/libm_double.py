@@ -2,9 +2,9 @@
 
 Sources: `e_logf.c`, `e_powf.c`, `s_sinf.c`, `s_cosf.c` and `sincosf.h`: tables of 16 entries, and polynomials.
 
-On processors with fused multiply-add, glibc uses it. This affects one of 42 million powers, and sines of arguments
-above pi / 4; the latter are reproduced here. `logf` equals glibc 2.36 for all positive numbers, `sinf` and `cosf` for
-every fifth of all numbers.
+On processors with fused multiply-add, glibc uses it. This affects one of 42 million powers, but no square root, and
+sines of arguments above pi / 4; the latter are reproduced here. `logf`, and `powf` with the exponent 0.5, equal glibc
+2.36 for all positive numbers, `sinf` and `cosf` for every fifth of all numbers.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tq_hw.sim.golden.libm import Float32
 
-__all__ = ["LN2", "LOG_PARTS", "LOG_POLYNOMIAL", "cosf", "logf", "powf", "sinf"]
+__all__ = ["LN2", "LOG2_PARTS", "LOG_PARTS", "LOG_POLYNOMIAL", "cosf", "logf", "powf", "sinf"]
 
 Float64 = npt.NDArray[np.float64]
 
@@ -37,8 +37,8 @@ _LOG2 = _doubles(
     "-0x1.01d9bf3f2b631p-2", "-0x1.97c1d1b3b7afp-3", "-0x1.2f9e393af3c9fp-3", "-0x1.960cbbf788d5cp-4",
     "-0x1.a6f9db6475fcep-5", "0x0p+0", "0x1.338ca9f24f53dp-4", "0x1.476a9543891bap-3",
     "0x1.e840b4ac4e4d2p-3", "0x1.40645f0c6651cp-2", "0x1.88e9c2c1b9ff8p-2", "0x1.ce0a44eb17bccp-2")
-#: 1 / c and log(c).
-LOG_PARTS = _INVERSE, _LOG
+#: 1 / c, and log(c) or log2(c).
+LOG_PARTS, LOG2_PARTS = (_INVERSE, _LOG), (_INVERSE, _LOG2)
 LN2 = float.fromhex("0x1.62e42fefa39efp-1")
 #: Polynomials: of the logarithms and 2^x, highest power first; of sine and cosine, lowest odd or even power first.
 LOG_POLYNOMIAL = _doubles("-0x1.00ea348b88334p-2", "0x1.5575b0be00b6ap-2", "-0x1.ffffef20a4123p-2")
@@ -101,8 +101,10 @@ def powf(x: Float32, y: Float32) -> Float32:
     a, b, c = _OF_POWER
     made = ((a * r + b) * (r * r) + (c * r + 1)) * np.ldexp(np.exp2(index % 32 / 32), index // 32)
     is_odd = (x < 0) & (np.fmod(np.where(usual, y, np.float32(0)), np.float32(2)) != 0)
+    # NumPy takes the square root for 0.5, which differs for -0 and minus infinity.
+    unsigned = np.where(~is_whole & ((x == 0) | np.isinf(x)), np.abs(x), x).astype(np.float64)
     with np.errstate(all="ignore"):
-        return np.where(usual, np.where(is_odd, -made, made), np.power(x.astype(np.float64), y)).astype(np.float32)
+        return np.where(usual, np.where(is_odd, -made, made), np.power(unsigned, y)).astype(np.float32)
 
 
 def _far(bits: npt.NDArray[np.int64]) -> tuple[Float64, npt.NDArray[np.int64]]:

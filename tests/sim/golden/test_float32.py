@@ -13,7 +13,7 @@ from tq_hw.sim.oracles import ENGINES, Oracle, available
 
 _MOST = np.finfo(np.float32).max
 _FUSE = ("ADD", "SUB", "MUL", "DIV")
-#: Powers are those of a library, over a range in which golden has them.
+#: POW has its own test.
 _CASES = [*((op, "NONE") for op in sorted({*BINARY} - {"POW"})),
           *((op, fused) for op in _FUSE for fused in ("RELU", "RELU6", "RELU_N1_TO_1"))]
 
@@ -49,6 +49,24 @@ def test_equals_the_engine(litert: Oracle, op: str, fused: str) -> None:
     data = b.build(b.add(op, [b.input(x.shape, "float32"), b.input(y.shape, "float32")], options=options))
     found, expected = run(parse_model(data, op), [x, y]).outputs[0], litert.run(data, [x, y])[0]
     # Bit for bit, but for the bits of what is no number.
+    numbers = ~np.isnan(expected)
+    np.testing.assert_array_equal(np.isnan(found), ~numbers)
+    np.testing.assert_array_equal(found[numbers].view(np.int32), expected[numbers].view(np.int32))
+
+
+@pytest.mark.parametrize("is_single", [False, True])
+@pytest.mark.parametrize("power", [0.5, -0.5, 0.25, 1.5, 0, -1, 1, 2, 3, 7, 100, 2.000005, 2.00002, 0.999995])
+def test_powers(litert: Oracle, power: float, is_single: bool) -> None:
+    """Of numbers of all sizes; LiteRT multiplies if a single exponent is a positive whole number, or nearly one."""
+    bits = np.random.default_rng(0).integers(0, 0x7F800000, 1 << 15).astype(np.int32)
+    bits[::3] += np.int32(-2**31)
+    ends = np.array([0, -0.0, np.inf, -np.inf, np.nan, -1, -4, 1, 1e-40, -1e-40, 1e-45, _MOST, -_MOST, 1.1754944e-38],
+                    np.float32)
+    x = np.concatenate([ends, bits.view(np.float32), np.linspace(-3, 3, 1 << 13, dtype=np.float32)])
+    b = ModelBuilder("powers")
+    exponents = b.constant(np.full(1 if is_single else x.shape, power, np.float32))
+    data = b.build(b.add("POW", [b.input(x.shape, "float32"), exponents], shape=x.shape))
+    found, expected = run(parse_model(data, "powers"), [x]).outputs[0], litert.run(data, [x])[0]
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(found), ~numbers)
     np.testing.assert_array_equal(found[numbers].view(np.int32), expected[numbers].view(np.int32))

@@ -52,7 +52,7 @@ def test_corners() -> None:
     (0, 0, 1), (0, -1, np.inf), (-0.0, -3, -np.inf), (-0.0, 3, -0.0), (0, 0.5, 0), (-2, 3, -8), (-2, 2, 4),
     (-2, 0.5, np.nan), (-1, np.inf, 1), (0.5, np.inf, 0), (0.5, -np.inf, np.inf), (np.nan, 0, 1), (1, np.nan, 1),
     (2, np.nan, np.nan), (2, 200, np.inf), (-2, 201, -np.inf), (2, -200, 0), (2, -149, 2.0**-149),
-    (-np.inf, 3, -np.inf)])
+    (-np.inf, 3, -np.inf), (-0.0, 0.5, 0), (-np.inf, 0.5, np.inf), (-np.inf, -0.5, 0), (-np.inf, -3, -0.0)])
 def test_powers_at_their_corners(x: float, y: float, z: float) -> None:
     found = powf(np.array([x], np.float32), np.array([y], np.float32))
     assert str(found.tolist()) == str([float(z)])
