@@ -4,6 +4,8 @@ A table gives the first 8 bits of a reciprocal or of a reciprocal square root. T
 The remainder, which is exact in 32 bits, then corrects the result by at most one unit in the last place.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tq_hw.compiler.programs.float_sums import sticky
@@ -27,7 +29,7 @@ from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.sim.golden.arith import IntArray
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
 
-__all__ = ["quotient_program", "quotient_table", "root_program", "root_table"]
+__all__ = ["packed_root", "quotient_program", "quotient_table", "root", "root_program", "root_table"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 _HIDDEN = 1 << FRACTION_BITS - 1
@@ -36,6 +38,8 @@ _HIGH: Uop = {"multiply": Multiply.HIGH_B}
 _INDEX_BITS, _QUOTIENT_BITS = 8, 26
 #: Fraction bits of a reciprocal.
 _POINT = 29
+#: Exponent of a root, less half of the number's exponent.
+_HALF = EXPONENT // 2 - FRACTION_BITS // 2
 
 
 def quotient_table() -> IntArray:
@@ -74,16 +78,15 @@ def quotient_program() -> list[Uop]:
         *sticky(5, 6, 4), *rounded(is_small=True)[:-1], rounded(is_small=True)[-1] | OUT]
 
 
-def root_program(*, reciprocal: bool) -> list[Uop]:
-    """Compute the square roots of packed stream A, or their reciprocals, each rounded once.
+def root(more: Sequence[Uop] = ()) -> list[Uop]:
+    """Compute the square root of packed stream A in r5, with 24 bits; r2 is half of the exponent.
 
-    Stream A is positive; without `reciprocal` it may also be 0. Ties cannot occur: (s + 0.5)^2 is not an integer, and
-    2^48 has no odd divisor but 1.
+    The micro-operations `more` may add to the remainder r6. They must preserve all other registers but r4.
     """
     step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), _HIGH),
             to(4, immediate_a(1 << 27), reg_b(4), shifted(3), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), _HIGH),
             to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
-    uops = [
+    return [
         # r0: 1 for an odd exponent; r2: half of the exponent rounded up to even; r3: the number in 0.25 to 1, Q0.31
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(0, reg_a(2), immediate(1), alu=Alu.AND),
         to(2, reg_a(2), reg_b(0), shifted(-1, Rounding.FLOOR), alu=Alu.ADD),
@@ -93,18 +96,30 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
         # r5: the root, off by at most one; r6: the number less the root's square
         to(5, reg_a(3), reg_b(1), shifted(FRACTION_BITS - _POINT, Rounding.FLOOR), _HIGH),
         to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), SHL),
-        to(6, reg_a(4), reg_b(6), alu=Alu.SUB),
+        to(6, reg_a(4), reg_b(6), alu=Alu.SUB), *more,
         to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
         to(6, reg_a(6), immediate(0), alu=Alu.LESS_EQUAL), to(5, reg_a(5), reg_b(7), alu=Alu.ADD),
         to(5, reg_a(5), reg_b(6), alu=Alu.SUB)]
-    half = EXPONENT // 2 - FRACTION_BITS // 2
-    if not reciprocal:
-        return [*uops, to(5, reg_a(5), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
-                to(5, reg_a(5), reg_b(2), alu=Alu.ADD, zero_point=half - EXPONENT),
-                # The root of 0 is 0.
-                to(4, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL), {**reg_a(5), **reg_b(4), **low(), **OUT}]
+
+
+def packed_root(more: Sequence[Uop] = ()) -> list[Uop]:
+    """Pack and output the result of `root`; the root of 0 is 0. The micro-operations `more` may add to the word r5."""
     return [
-        *uops,
+        to(5, reg_a(5), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
+        to(5, reg_a(5), reg_b(2), alu=Alu.ADD, zero_point=_HALF - EXPONENT), *more,
+        to(4, STREAM_A, immediate(0), alu=Alu.NOT_EQUAL), {**reg_a(5), **reg_b(4), **low(), **OUT}]
+
+
+def root_program(*, reciprocal: bool) -> list[Uop]:
+    """Compute the square roots of packed stream A, or their reciprocals, each rounded once.
+
+    Stream A is positive; without `reciprocal` it may also be 0. Ties cannot occur: (s + 0.5)^2 is not an integer, and
+    2^48 has no odd divisor but 1.
+    """
+    if not reciprocal:
+        return [*root(), *packed_root()]
+    return [
+        *root(),
         # r1: 2^47 / r5, off by at most one; r6: twice the remainder 2^47 - r1 * r5
         to(1, reg_a(1), immediate(0), shifted(FRACTION_BITS - 1 - _POINT)),
         to(6, reg_a(1), reg_b(5), low()), to(6, immediate_a(0), reg_b(6), shifted(1), alu=Alu.SUB),
@@ -115,4 +130,4 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
         to(7, reg_a(1), immediate(2 * _HIDDEN), alu=Alu.EQUAL), to(1, reg_a(1), reg_b(7), SAR),
         to(7, reg_a(7), reg_b(2), alu=Alu.SUB),
         to(1, reg_a(1), immediate(-_HIDDEN), shifted(EXPONENT_BITS), alu=Alu.ADD),
-        {**reg_a(1), **reg_b(7), "alu": Alu.ADD, "zero_point": 1 - 2 * FRACTION_BITS - half - EXPONENT, **OUT}]
+        {**reg_a(1), **reg_b(7), "alu": Alu.ADD, "zero_point": 1 - 2 * FRACTION_BITS - _HALF - EXPONENT, **OUT}]
