@@ -1,5 +1,7 @@
 """Operators on float32 numbers packed into int32: programs of the vector unit over elements of any shape."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat
@@ -7,7 +9,7 @@ from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.reduce import grouped_value
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs import packed_exp, packed_log
+from tq_hw.compiler.programs import packed_exp, packed_log, packed_power
 from tq_hw.compiler.programs.packed_division import quotient_program, quotient_table, root_program, root_table
 from tq_hw.compiler.programs.packed_float import (
     codes_program,
@@ -33,9 +35,8 @@ __all__: list[str] = []
 
 _PACKED = TYPE_CODES["int32"]
 _INT16 = TYPE_CODES["int16"]
-#: By operator: its programs, and the function that returns their tables.
-_STEPS = {"PACKED_EXP": (packed_exp.STEPS, packed_exp.power_tables),
-          "PACKED_LOG": (packed_log.STEPS, packed_log.log_tables)}
+#: Tables of a program.
+_Tables = tuple[IntArray | None, IntArray | None]
 _KEYS = {"PACKED_KEY": key_program, "PACKED_OF_KEY": number_program}
 
 
@@ -95,19 +96,29 @@ def lower_packed_int16(state: Legalizer, op: Operator) -> None:
                              types[:1], types[1], tuple(uops)))
 
 
-@lowers("PACKED_EXP", "PACKED_LOG")
+@lowers("PACKED_EXP", "PACKED_LOG", "PACKED_POW")
 def lower_packed_steps(state: Legalizer, op: Operator) -> None:
     """A sequence of programs, with intermediate results in memory."""
-    steps, contents = _STEPS[op.op]
+    steps = _steps(op)
     output, made = state.subgraph.tensors[op.outputs[0]], [state.input(op, 0)]
     count = element_count(output.shape)
-    for number, (uops, sources) in enumerate(steps, 1):
+    for number, (uops, sources, tables) in enumerate(steps, 1):
         value = state.output(op) if number == len(steps) else Value(
             f"{output.name} (step {number})", op.outputs[0], (1, 1, 1, 4 * count))
-        tables = contents() if any("a_table" in uop for uop in uops) else (None, None)
         state.layers.append(Flat(op.index, op.op, tuple(made[source] for source in sources), value, count,
                                  (_PACKED,) * len(sources), _PACKED, tuple(uops), tables=tables))
         made.append(value)
+
+
+def _steps(op: Operator) -> list[tuple[list[Uop], Sequence[int], _Tables]]:
+    """Return programs, the sources of their streams (0 is x, n the result of the n-th program), and their tables."""
+    if op.op == "PACKED_POW":
+        return [(packed_power.error_program(), (0,), packed_power.error_tables()),
+                (packed_power.power_program(), (0, 1), packed_power.power_tables())]
+    steps, tables = ((packed_exp.STEPS, packed_exp.power_tables()) if op.op == "PACKED_EXP" else
+                     (packed_log.STEPS, packed_log.log_tables()))
+    return [(uops, sources, tables if any("a_table" in uop for uop in uops) else (None, None))
+            for uops, sources in steps]
 
 
 @lowers("PACKED_SUM")

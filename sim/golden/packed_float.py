@@ -13,7 +13,7 @@ import numpy as np
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import INT32_MIN, IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32, expf
-from tq_hw.sim.golden.libm_double import logf
+from tq_hw.sim.golden.libm_double import logf, powf
 from tq_hw.sim.golden.quantize import quantized
 from tq_hw.sim.golden.reduce import axes, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
@@ -125,6 +125,12 @@ def packed_root(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]
     """Square root or its reciprocal. Raises `UnsupportedError` for negative numbers, and for 0 unless it is SQRT."""
     roots = np.sqrt(_positive(_numbers(inputs, 0), or_zero=op.op == "PACKED_SQRT"))
     return [packed(np.asarray(roots if op.op == "PACKED_SQRT" else np.float32(1) / roots, np.float32))]
+
+
+@kernel("PACKED_POW")
+def packed_pow(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """x^0.5, with the error of the library. Raises `UnsupportedError` for negative numbers."""
+    return [packed(powf(_positive(_numbers(inputs, 0), or_zero=True), np.array(0.5, np.float32)))]
 
 
 @kernel("PACKED_SUM")
