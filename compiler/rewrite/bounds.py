@@ -11,7 +11,7 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
-__all__ = ["LEAST_LENGTH", "deviations", "share_of_length", "widened"]
+__all__ = ["LEAST_LENGTH", "deviations", "exponent", "share_of_length", "widened"]
 
 #: Least length: the square of a number of this size does not underflow in float32.
 LEAST_LENGTH = 2.0**-60
@@ -30,11 +30,20 @@ def widened(low: float, high: float, operations: int = 1) -> tuple[float, float]
     return (0.0 if 0 < low < _SMALL else low), (0.0 if -_SMALL < high < 0 else high)
 
 
+def exponent(graph: Subject, op: Operator) -> float | None:
+    """Return the constant exponent of all elements of a POW; None if there is none."""
+    data = graph.constant(op, 1)
+    if graph.input(op).shape != graph.output(op).shape or data is None or not data.size or (data != data.flat[0]).any():
+        return None
+    return float(data.flat[0])
+
+
 def share_of_length(graph: Subject, op: Operator) -> float | None:
     """Return a bound on the magnitude of the quotients or products of `op`, None if none is known.
 
-    `op` divides a vector by the square root of the sum or mean of its squares, or multiplies it by RSQRT of that sum or
-    mean. A constant may be added to the root or the sum, or be its minimum. Lengths must be at least `LEAST_LENGTH`.
+    `op` divides a vector by the square root of the sum or mean of its squares (SQRT or POW), or multiplies it by RSQRT
+    of that sum or mean. A constant may be added to the root or the sum, or be its minimum. Lengths must be at least
+    `LEAST_LENGTH`.
     """
     if op.op == "DIV":
         return _share(graph, op.inputs[0], op.inputs[1], "SQRT")
@@ -48,7 +57,7 @@ def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
     if spread is not None and spread.op == "BROADCAST_TO":
         length = spread.inputs[0]
     made = graph.maker(_without_more(graph, length) if root == "SQRT" else _in_order(graph, length))
-    if made is None or made.op != root:
+    if made is None or (made.op != root and not (root == "SQRT" and made.op == "POW" and exponent(graph, made) == 0.5)):
         return None
     total = graph.maker(_without_more(graph, made.inputs[0]))
     if total is None or total.op not in ("SUM", "MEAN"):

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.bounds import exponent
 from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
@@ -112,6 +113,16 @@ def _power(packing: Packing, op: Operator) -> Packed:
     return packing.power(op, packing.packed(op.inputs[0]), packing.graph.output(op))
 
 
+def _half_power(packing: Packing, op: Operator) -> Packed:
+    """Add x^0.5 as the library computes it: not always the nearest float32, as SQRT is."""
+    power = exponent(packing.graph, op)
+    if power != 0.5:
+        has = "no constant exponent" if power is None else f"exponent {power:.9g}"
+        raise UnsupportedError(f"operator {op.index} (POW) of float32 has {has}; it must be 0.5 or a single positive "
+                               "whole number")
+    return packing.root(op, packing.graph.output(op))
+
+
 def _logarithm(packing: Packing, op: Operator) -> Packed:
     return logarithm(packing, op, packing.packed(op.inputs[0]), packing.graph.output(op))
 
@@ -185,5 +196,5 @@ def _of_bool(packing: Packing, op: Operator) -> Packed:
 ELEMENTS: dict[str, Rows] = {
     "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _of_two_fused),
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
-    "LEAKY_RELU": _leaky, "PRELU": _of_channels, "HARD_SWISH": _hard_swish, "EXP": _power, "LOG": _logarithm,
-    "LOGISTIC": _logistic, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}
+    "LEAKY_RELU": _leaky, "PRELU": _of_channels, "HARD_SWISH": _hard_swish, "EXP": _power, "POW": _half_power,
+    "LOG": _logarithm, "LOGISTIC": _logistic, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

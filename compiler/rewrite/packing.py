@@ -130,7 +130,7 @@ class Packing:
         if maker.op in FLOAT_REDUCTIONS:
             return self._reduced(maker, tensor)
         if maker.op in ("RSQRT", "SQRT"):
-            return self._root(maker, tensor)
+            return self.root(maker, tensor)
         if maker.op == "RELU":
             return self.positive(maker, self.packed(maker.inputs[0]), tensor)
         raise UnsupportedError(f"operator {maker.index} ({maker.op}) of float32 is not computed")
@@ -200,7 +200,8 @@ class Packing:
                         {"keep_dims": keep_dims})
         return self.add(op, "PACKED_OF_KEY", (most.index,), row, bounds)
 
-    def _root(self, op: Operator, tensor: Tensor) -> Packed:
+    def root(self, op: Operator, tensor: Tensor) -> Packed:
+        """Add SQRT, RSQRT or POW, x^0.5."""
         source = self.packed(op.inputs[0])
         if source.low < 0 or (op.op == "RSQRT" and source.low == 0):
             raise UnsupportedError(f"{label(self.graph.input(op))} may be {'0 or ' * (op.op == 'RSQRT')}negative")

@@ -27,7 +27,7 @@ _SMALLEST = 2.0**-149
 _LEAST_WEIGHT = 2.0**-24
 #: Operators whose result is never -0: sums start from 0; powers, squares and logarithms from 1 on are not negative.
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC",
-          "SOFTMAX", "ABS", "SIGN", "SQUARE", "SQUARED_DIFFERENCE")
+          "POW", "SOFTMAX", "ABS", "SIGN", "SQUARE", "SQUARED_DIFFERENCE")
 #: Operators whose result is one of their inputs, a number of its sign other than 0, or +0 for a negative input.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D", "TANH", "ELU")

@@ -55,7 +55,7 @@ FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
 FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CUMSUM", "DIV", "ELU", "EXP", "GELU",
                   "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN",
-                  "MINIMUM", "MUL", "NEG", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1",
+                  "MINIMUM", "MUL", "NEG", "POW", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1",
                   "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SIGN", "SOFTMAX", "SQRT",
                   "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM", "TANH")
 
