@@ -37,6 +37,7 @@ _INVERSE_BITS, _REST_BITS, _LOG_BITS = 30, 36, 36
 #: higher power, those of q 6 less. log2(1 + r), less r: 31 in the first.
 _LOG = (950680221, -48408864, 1009166, -23557)
 #: e times 2^49 of the logarithm (7 fraction bits in the first) and of the power (6): 12 fraction bits in the sum.
+#: Fitted to the least maximum error, 0.2 and 0.5.
 _LOG_ERROR = (-289159, 41335082, 3296851, -192400056, -1985261, 179179529, -4761374)
 _POWER_ERROR = (4744114, 1095069250, -16197376, -1321866362, 11453262)
 _ERROR_BITS = 12

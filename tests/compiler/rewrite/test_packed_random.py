@@ -56,8 +56,8 @@ def _reduced(g: Graph, x: Real, y: Real) -> Real:
 
 
 def _root(g: Graph, x: Real, y: Real) -> Real:
-    op = str(g.rng.choice(["RSQRT", "SQRT"]))
-    return g.b.add(op, [g.b.add("ADD", [g.b.add("SQUARE", [x[0]]), g.number(1e-4)])]), x[1]
+    op, base = str(g.rng.choice(["RSQRT", "SQRT", "POW"])), g.b.add("ADD", [g.b.add("SQUARE", [x[0]]), g.number(1e-4)])
+    return g.b.add(op, [base, g.number(0.5)] if op == "POW" else [base], shape=x[1]), x[1]
 
 
 def _power(g: Graph, x: Real, y: Real) -> Real:
