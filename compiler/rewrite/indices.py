@@ -7,10 +7,10 @@ import numpy as np
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 
-__all__ = ["Steps", "gather_nd_by_number"]
+__all__ = ["Replacement", "gather_nd_by_number"]
 
 
-class Steps:
+class Replacement:
     """Operators on int32 that replace `op`."""
 
     def __init__(self, graph: Subject, op: Operator) -> None:
@@ -28,21 +28,21 @@ class Steps:
         return self.graph.add_constant(np.array(value, np.int32))
 
 
-def _numbers(steps: Steps, indices: Tensor, sizes: tuple[int, ...]) -> int:
+def _numbers(ops: Replacement, indices: Tensor, sizes: tuple[int, ...]) -> int:
     """Return the tensor of slice numbers; slices are numbered in memory order."""
-    graph, shape, current = steps.graph, indices.shape[:-1], indices.index
+    graph, shape, current = ops.graph, indices.shape[:-1], indices.index
     whole = Tensor(0, indices.name, "int32", indices.shape)
     if indices.dtype == "int64":
-        current = steps.add("CAST", (current,), whole, indices.shape)
+        current = ops.add("CAST", (current,), whole, indices.shape)
     if len(sizes) == 1:
-        return steps.add("RESHAPE", (current, graph.add_constant(np.array(shape, np.int32))), whole, shape)
+        return ops.add("RESHAPE", (current, graph.add_constant(np.array(shape, np.int32))), whole, shape)
     parts = tuple(graph.add_tensor(whole, shape) for _ in sizes)
-    steps.made.append(Operator(steps.op.index, "UNPACK", (current,), parts, {"axis": len(shape), "num": len(sizes)}))
+    ops.made.append(Operator(ops.op.index, "UNPACK", (current,), parts, {"axis": len(shape), "num": len(sizes)}))
     plain: dict[str, OptionValue] = {"fused_activation_function": "NONE"}
     total = parts[-1]
     for axis, part in enumerate(parts[:-1]):
-        step = steps.number(math.prod(sizes[axis + 1:]))
-        total = steps.add("ADD", (total, steps.add("MUL", (part, step), whole, shape, plain)), whole, shape, plain)
+        step = ops.number(math.prod(sizes[axis + 1:]))
+        total = ops.add("ADD", (total, ops.add("MUL", (part, step), whole, shape, plain)), whole, shape, plain)
     return total
 
 
@@ -53,18 +53,18 @@ def gather_nd_by_number(graph: Subject, op: Operator) -> Rewrite | None:
     depth = indices.shape[-1] if indices.shape else 0
     if indices.data is not None or not 0 < depth <= len(source.shape) or 0 in source.shape or 0 in indices.shape:
         return None
-    steps, sizes, rest = Steps(graph, op), source.shape[:depth], source.shape[depth:]
-    numbers = _numbers(steps, indices, sizes)
+    ops, sizes, rest = Replacement(graph, op), source.shape[:depth], source.shape[depth:]
+    numbers = _numbers(ops, indices, sizes)
     table = source.index
     if depth > 1 or not rest:
         rows = (math.prod(sizes), *(rest or (1,)))
-        table = steps.add("RESHAPE", (table, graph.add_constant(np.array(rows, np.int32))), source, rows)
+        table = ops.add("RESHAPE", (table, graph.add_constant(np.array(rows, np.int32))), source, rows)
     shape = (*indices.shape[:-1], *(rest or (1,)))
     options: dict[str, OptionValue] = {"axis": 0, "batch_dims": 0}
     if rest:
-        steps.made.append(Operator(op.index, "GATHER", (table, numbers), op.outputs, options))
+        ops.made.append(Operator(op.index, "GATHER", (table, numbers), op.outputs, options))
     else:
-        found = steps.add("GATHER", (table, numbers), graph.output(op), shape, options)
+        found = ops.add("GATHER", (table, numbers), graph.output(op), shape, options)
         target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
-        steps.made.append(Operator(op.index, "RESHAPE", (found, target), op.outputs))
-    return Rewrite([op], steps.made)
+        ops.made.append(Operator(op.index, "RESHAPE", (found, target), op.outputs))
+    return Rewrite([op], ops.made)

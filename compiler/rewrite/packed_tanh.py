@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.float_operations import FloatOperations
 from tq_hw.compiler.rewrite.packed_elements import extreme
-from tq_hw.compiler.rewrite.packed_steps import Steps
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.arith import UINT8_CODES
@@ -27,60 +27,60 @@ _REST, _LOST = 0.36, 2.0**-20
 _MOST_POWER = 2.0**28
 
 
-def _less_one(steps: Steps, magnitude: Packed, sign: Packed) -> Packed:
+def _less_one(floats: FloatOperations, magnitude: Packed, sign: Packed) -> Packed:
     """Compute e^x - 1 for x from -20 to 19, given as magnitude and sign (1 or -1)."""
-    one, half, k = steps.number(1), steps.number(0.5), _MULTIPLES
-    about = steps.sub(steps.add(steps.scaled(float(INV_LN2), magnitude), half), half)
-    codes = steps.codes(steps.mul(about, sign), 0)
+    one, half, k = floats.number(1), floats.number(0.5), _MULTIPLES
+    about = floats.sub(floats.add(floats.scaled(float(INV_LN2), magnitude), half), half)
+    codes = floats.codes(floats.mul(about, sign), 0)
 
     def by_multiple(values: Float32) -> Packed:
-        return steps.table(codes, values.astype(np.float32))
+        return floats.table(codes, values.astype(np.float32))
 
     low = by_multiple(k.astype(np.float32) * LN2_LO)
-    high = steps.sub(steps.mul(magnitude, sign), by_multiple(k.astype(np.float32) * LN2_HI))
-    rest = replace(steps.sub(high, low), low=-_REST, high=_REST)
-    lost = replace(steps.sub(steps.sub(high, rest), low), low=-_LOST, high=_LOST)
-    halved = steps.scaled(0.5, rest)
-    square = replace(steps.mul(rest, halved), low=0.0)
-    near = steps.add(one, steps.mul(square, steps.polynomial(square, EXPM1[::-1])))
-    slope = steps.sub(steps.number(3), steps.mul(near, halved))
-    ratio = steps.div(steps.sub(near, slope), steps.sub(steps.number(6), steps.mul(rest, slope)))
-    error = steps.sub(steps.mul(rest, steps.sub(steps.mul(square, ratio), lost)), lost)
-    made = steps.sub(rest, steps.sub(error, square))
+    high = floats.sub(floats.mul(magnitude, sign), by_multiple(k.astype(np.float32) * LN2_HI))
+    rest = replace(floats.sub(high, low), low=-_REST, high=_REST)
+    lost = replace(floats.sub(floats.sub(high, rest), low), low=-_LOST, high=_LOST)
+    halved = floats.scaled(0.5, rest)
+    square = replace(floats.mul(rest, halved), low=0.0)
+    near = floats.add(one, floats.mul(square, floats.polynomial(square, EXPM1[::-1])))
+    slope = floats.sub(floats.number(3), floats.mul(near, halved))
+    ratio = floats.div(floats.sub(near, slope), floats.sub(floats.number(6), floats.mul(rest, slope)))
+    error = floats.sub(floats.mul(rest, floats.sub(floats.mul(square, ratio), lost)), lost)
+    made = floats.sub(rest, floats.sub(error, square))
     powers = np.ldexp(np.float32(1), k)
     before = np.where(k > 0, 1 - 1 / powers, np.where(k < -1, 1, 0))
-    made = steps.mul(steps.add(by_multiple(before), made), by_multiple(powers))
-    made = steps.sub(made, by_multiple(np.where(k < -1, 1, np.where(k == -1, 0.5, 0))))
+    made = floats.mul(floats.add(by_multiple(before), made), by_multiple(powers))
+    made = floats.sub(made, by_multiple(np.where(k < -1, 1, np.where(k == -1, 0.5, 0))))
     return replace(made, low=-1.0, high=_MOST_POWER)
 
 
 def _tanh(packing: Packing, op: Operator) -> Packed:
     """Compute 1 - 2 / (e^2x + 1) from 1 on and (1 - e^-2x) / (1 + e^-2x) below, both from e^y - 1."""
-    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
-    zero, one, two = steps.number(0), steps.number(1), steps.number(2)
-    magnitude = extreme(packing, steps.op, part, steps.sub(zero, part), least=False)
-    magnitude = steps.between(replace(magnitude, low=max(magnitude.low, 0.0)), 0, _MOST_TANH)
-    sign = steps.chosen("GREATER_EQUAL", magnitude, 1, one, steps.number(-1))
-    power = _less_one(steps, steps.add(magnitude, magnitude), sign)
-    top = steps.chosen("GREATER_EQUAL", magnitude, 1, two, steps.sub(zero, power))
-    ratio = steps.mul(sign, steps.div(top, steps.add(power, two)))
-    made = steps.sub(steps.chosen("GREATER_EQUAL", magnitude, 1, one, zero), ratio)
-    made = steps.mul(made, steps.chosen("LESS", part, 0, steps.number(-1), one))
+    part, floats = packing.packed(op.inputs[0]), FloatOperations(packing, plain(op), packing.graph.output(op))
+    zero, one, two = floats.number(0), floats.number(1), floats.number(2)
+    magnitude = extreme(packing, floats.op, part, floats.sub(zero, part), least=False)
+    magnitude = floats.between(replace(magnitude, low=max(magnitude.low, 0.0)), 0, _MOST_TANH)
+    sign = floats.chosen("GREATER_EQUAL", magnitude, 1, one, floats.number(-1))
+    power = _less_one(floats, floats.add(magnitude, magnitude), sign)
+    top = floats.chosen("GREATER_EQUAL", magnitude, 1, two, floats.sub(zero, power))
+    ratio = floats.mul(sign, floats.div(top, floats.add(power, two)))
+    made = floats.sub(floats.chosen("GREATER_EQUAL", magnitude, 1, one, zero), ratio)
+    made = floats.mul(made, floats.chosen("LESS", part, 0, floats.number(-1), one))
     return replace(made, low=-1.0 if part.low < 0 else 0.0, high=1.0 if part.high > 0 else 0.0)
 
 
 def _elu(packing: Packing, op: Operator) -> Packed:
-    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
-    zero = steps.number(0)
-    magnitude = steps.sub(zero, steps.between(part, -_MOST_ELU, 0))
-    power = replace(_less_one(steps, replace(magnitude, low=0.0), steps.number(-1)), high=0.0)
-    return steps.chosen("LESS", part, 0, power, part)
+    part, floats = packing.packed(op.inputs[0]), FloatOperations(packing, plain(op), packing.graph.output(op))
+    zero = floats.number(0)
+    magnitude = floats.sub(zero, floats.between(part, -_MOST_ELU, 0))
+    power = replace(_less_one(floats, replace(magnitude, low=0.0), floats.number(-1)), high=0.0)
+    return floats.chosen("LESS", part, 0, power, part)
 
 
 def _sign(packing: Packing, op: Operator) -> Packed:
-    part, steps = packing.packed(op.inputs[0]), Steps(packing, plain(op), packing.graph.output(op))
-    below = steps.chosen("LESS", part, 0, steps.number(-1), steps.number(0))
-    return steps.chosen("GREATER", part, 0, steps.number(1), below)
+    part, floats = packing.packed(op.inputs[0]), FloatOperations(packing, plain(op), packing.graph.output(op))
+    below = floats.chosen("LESS", part, 0, floats.number(-1), floats.number(0))
+    return floats.chosen("GREATER", part, 0, floats.number(1), below)
 
 
 TANHS: dict[str, Rows] = {"TANH": _tanh, "ELU": _elu, "SIGN": _sign}

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.indices import Steps
+from tq_hw.compiler.rewrite.indices import Replacement
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.rearrange import flat_indices
@@ -46,7 +46,7 @@ class _Meeting:
 
     def __init__(self, graph: Subject, op: Operator, position: int, places: Array, nothing: float,
                  again: bool = False) -> None:
-        self.steps, self.source, self.target = Steps(graph, op), graph.input(op, position), graph.output(op)
+        self.ops, self.source, self.target = Replacement(graph, op), graph.input(op, position), graph.output(op)
         self._count = len(places)
         size = math.prod(self.source.shape) // max(self._count, 1)
         self._size = max(size, 1)
@@ -55,20 +55,20 @@ class _Meeting:
 
     def gathered(self) -> int:
         """Add the operators that gather the slices; return the tensor [index, slice, element]."""
-        steps, source, graph = self.steps, self.source, self.steps.graph
+        ops, source, graph = self.ops, self.source, self.ops.graph
         shape = (self._count, self._size)
-        table = steps.add("RESHAPE", (source.index, graph.add_constant(np.array(shape, np.int32))), source, shape)
+        table = ops.add("RESHAPE", (source.index, graph.add_constant(np.array(shape, np.int32))), source, shape)
         if (self._rows == self._count).any():
             row = graph.add_constant(np.full((1, self._size), self._nothing, source.dtype), source.quantization)
-            table = steps.add("CONCATENATION", (table, row), source, (self._count + 1, self._size),
+            table = ops.add("CONCATENATION", (table, row), source, (self._count + 1, self._size),
                               {"axis": 0, "fused_activation_function": "NONE"})
-        return steps.add("GATHER", (table, graph.add_constant(self._rows)), source, (*self._rows.shape, self._size),
+        return ops.add("GATHER", (table, graph.add_constant(self._rows)), source, (*self._rows.shape, self._size),
                          {"axis": 0, "batch_dims": 0})
 
     def reduced(self, name: str, index: int, like: Tensor) -> int:
         """Add a reduction over the slices of each index."""
-        axis = self.steps.graph.add_constant(np.array([1], np.int32))
-        return self.steps.add(name, (index, axis), like, (len(self._rows), self._size), {"keep_dims": False})
+        axis = self.ops.graph.add_constant(np.array([1], np.int32))
+        return self.ops.add(name, (index, axis), like, (len(self._rows), self._size), {"keep_dims": False})
 
     @property
     def repeats(self) -> bool:
@@ -77,10 +77,10 @@ class _Meeting:
 
     def rewrite(self, op: Operator, index: int) -> Rewrite:
         """Return the rewrite that ends in a tensor."""
-        steps = self.steps
-        shape = steps.graph.add_constant(np.array(self.target.shape, np.int32))
-        steps.made.append(Operator(op.index, "RESHAPE", (index, shape), op.outputs))
-        return Rewrite([op], steps.made)
+        ops = self.ops
+        shape = ops.graph.add_constant(np.array(self.target.shape, np.int32))
+        ops.made.append(Operator(op.index, "RESHAPE", (index, shape), op.outputs))
+        return Rewrite([op], ops.made)
 
 
 @pattern("SCATTER_ND")
@@ -99,10 +99,10 @@ def scatter_by_gather(graph: Subject, op: Operator) -> Rewrite | None:
     if updates.dtype == "bool":
         return meeting.rewrite(op, meeting.reduced("REDUCE_ANY", made, updates))
     wide = Tensor(0, updates.name, "int32", graph.tensors[made].shape)
-    made = meeting.steps.add("CAST", (made,), wide, wide.shape) if updates.dtype in _NARROW else made
+    made = meeting.ops.add("CAST", (made,), wide, wide.shape) if updates.dtype in _NARROW else made
     made = meeting.reduced("SUM", made, wide)
     if updates.dtype in _NARROW:
-        made = meeting.steps.add("CAST", (made,), target, graph.tensors[made].shape)
+        made = meeting.ops.add("CAST", (made,), target, graph.tensors[made].shape)
     return meeting.rewrite(op, made)
 
 

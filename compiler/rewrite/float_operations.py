@@ -12,11 +12,11 @@ from tq_hw.model.graph import Operator, Quantization, Tensor
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.packed_float import EXPONENT, packed
 
-__all__ = ["Steps"]
+__all__ = ["FloatOperations"]
 
 
 @dataclass(frozen=True)
-class Steps:
+class FloatOperations:
     """Float32 operations on tensors of one shape, added in the order of the calls."""
 
     packing: Packing
