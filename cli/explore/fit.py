@@ -100,8 +100,8 @@ def _larger(model: Model, board: Board, memory: Memory, target: Target) -> list[
 def _twice(config: Config) -> Config | None:
     """Return a machine with twice the columns, lanes and scratchpad; None if that is not a legal configuration."""
     try:
-        return replace(config, name=f"{config.name} with twice the columns and lanes", cols=2 * config.cols,
-                       requantize_lanes=2 * config.requantize_lanes,
+        return replace(config, name=f"{config.name} with twice the columns, lanes and scratchpad",
+                       cols=2 * config.cols, requantize_lanes=2 * config.requantize_lanes,
                        scratchpad_bytes=2 * config.scratchpad_bytes)
     except ConfigError:
         return None

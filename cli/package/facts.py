@@ -132,7 +132,7 @@ def core_of(config: Config, control: str, name: str | None, memory_bus: str = "a
     words = {"memories": "--memories", "name": "--name"} | dict(spelled or {})
     if memories == "blackbox" and config.design == "serial":
         raise OptionError(f"{words['memories']} blackbox: the serial machine ({config.name}) starts with its program "
-                          "in memory, which RAM of an ASIC cannot; use a configuration of the pipelined design, such "
+                          "in memory, which RAM of an ASIC cannot; use a configuration of the parallel design, such "
                           "as tiny")
     chosen = name if name is not None else re.sub(r"\W", "_", f"tq_hw_{config.name}", flags=re.ASCII)
     if not _NAME.fullmatch(chosen) or legal(chosen) != chosen:

@@ -161,7 +161,7 @@ class Packing:
         """Add an elementwise operation of two tensors, and its RELU unless it is DIV."""
         relu = op.options.get("fused_activation_function") == "RELU"
         if name == "DIV" and other.low <= 0:
-            raise UnsupportedError(f"operator {op.index} (DIV) divides by {label(self.graph.input(op, 1))}, which may "
+            raise UnsupportedError(f"{label(self.graph.input(op, 1))}, the divisor of operator {op.index} (DIV), may "
                                    "be 0 or negative")
         ends = {"ADD": (one.low + other.low, one.high + other.high),
                 "SUB": (one.low - other.high, one.high - other.low)}.get(name) or [

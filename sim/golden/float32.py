@@ -128,7 +128,7 @@ def _float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         else:
             y = value(inputs, 1)
             if op.op == "FLOOR_DIV" and not y.all():
-                raise ModelError("the kernel refuses a division by 0")
+                raise ModelError("a divisor is 0, which the kernel rejects")
             result = BINARY[op.op](x, y)
             if op.op == "POW":
                 for exponent, whole in whole_exponents(op, subgraph, y).items():

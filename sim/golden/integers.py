@@ -14,7 +14,7 @@ from tq_hw.sim.golden.registry import Array, Inputs, kernel, narrow, output_tens
 
 __all__ = ["NO_DIVISOR", "divided"]
 
-NO_DIVISOR = "a divisor is 0: the engines refuse to run"
+NO_DIVISOR = "a divisor is 0, which the engines reject"
 
 
 def _operands(op: Operator, subgraph: Subgraph, inputs: Inputs, *dtypes: str) -> tuple[IntArray, IntArray]:

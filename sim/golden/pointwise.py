@@ -45,7 +45,7 @@ def pointwise(name: str, *, wide: bool = False, negative: bool = True,
                 return [integers(op, subgraph, value(inputs, 0))]
             x, table = value(inputs, 0), results(op, subgraph)
             if name in _NOT_NEGATIVE and x.dtype == np.int16 and x.size and int(x.min()) < 0:
-                raise InputError("an input is below 0: the engines refuse to run")
+                raise InputError("an input is below 0, which the engines reject")
             return [table[x.astype(np.int64) + len(table) // 2]]
         POINTWISE[name] = function
         if wide:

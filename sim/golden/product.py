@@ -77,7 +77,7 @@ def reciprocals(x: IntArray) -> IntArray:
 
 @kernel("DIV")
 def div(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Int8, int16 or int32 quotient; the engines refuse to run with a divisor of 0."""
+    """Int8, int16 or int32 quotient; the engines reject a divisor of 0."""
     if require_dtype(op, subgraph, "int8", "int16", "int32").dtype == "int32":
         return [divided(op, subgraph, inputs)]
     p = div_params(op, subgraph)

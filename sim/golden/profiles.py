@@ -162,7 +162,7 @@ def constraint_tflm_gate_scale(op: Operator, subgraph: Subgraph) -> str | None:
 
 @_rule("tflm", _UNDEFINED, "RELU6")
 def constraint_tflm_six(op: Operator, subgraph: Subgraph) -> str | None:
-    """Keep 6 divided by the input scale below 2^31."""
+    """Keep 6 divided by the input scale below 2^31 - 128."""
     tensor = input_tensor(op, subgraph, 0)
     if tensor is None or tensor.dtype == "float32":
         return None

@@ -202,7 +202,7 @@ def test_verify_goes_on_after_inputs_without_a_result(tq: Tq) -> None:
         Path(f"{name}.tflite").write_bytes(b.build(b.add(op, [x, y], scale=0.05)))
     result = tq("verify", "a.tflite", "b.tflite", "--config", "n8", "--engine", "executor", "--sets", "1")
     assert result.out.splitlines() == [
-        "unsupported a: a.tflite: no result for these inputs: operator 0 (DIV): a divisor is 0: "
-        "the engines refuse to run",
+        "unsupported a: a.tflite: no result for these inputs: operator 0 (DIV): a divisor is 0, "
+        "which the engines reject",
         "passed      b: 1 input set equal the golden model", "1 passed, 0 failed, 1 unsupported"]
     assert (result.code, result.err) == (2, "tq-hw: 1 of 2 cases are not supported; first a\n")

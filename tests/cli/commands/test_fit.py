@@ -28,7 +28,7 @@ def test_a_board_with_room(tq: Tq) -> None:
     assert fastest["resources"]["multipliers"] <= 156
     assert "`tq-hw explore MODEL --board ulx3s_85f` searches all that fit, and options\n" in result.out
     assert report["preset"]["milliseconds"] == pytest.approx(report["preset"]["cycles"] / 1e5)
-    assert report["gives"] == ["multipliers: 288 of 156 for ulx3s_85f with twice the columns and lanes"]
+    assert report["gives"] == ["multipliers: 288 of 156 for ulx3s_85f with twice the columns, lanes and scratchpad"]
     assert f"needs {report['memory_bytes']:,} bytes of memory; ulx3s_85f has SDR SDRAM of 33,554,432" in result.out
     assert list(Path().glob("*.tqm")) == []
 

@@ -200,7 +200,7 @@ def test_the_bench_of_every_bus_is_clean_python(control: str, memory_bus: str, t
      "is n_Reg"),
     (["--name", "layout"], "--name 'layout': the driver's headers already define TQ_LAYOUT_H; the nearest is n_layout"),
     (["--memories", "blackbox"], "--memories blackbox: the serial machine (serial) starts with its program in memory, "
-     "which RAM of an ASIC cannot; use a configuration of the pipelined design, such as tiny"),
+     "which RAM of an ASIC cannot; use a configuration of the parallel design, such as tiny"),
     (["--config", "n17"], "no configuration 'n17'"), (["--control", "ahb"], "'ahb' is not one of 'axi4lite'"),
     (["-o", "full"], "-o full: is not empty; name a new folder, or remove this one first"),
     (["-o", "file"], "-o file: expected a folder to make, found a file"),

@@ -38,7 +38,7 @@ def test_quotients_equal_the_engine(oracles: Callable[[str], Oracle], profile: s
 
 def test_a_divisor_of_zero() -> None:
     inputs = [EVERY[:, None], np.full((1, 12), -20, np.int8)]
-    with pytest.raises(InputError, match=r"^operator 0 \(DIV\): a divisor is 0: the engines refuse to run$"):
+    with pytest.raises(InputError, match=r"^operator 0 \(DIV\): a divisor is 0, which the engines reject$"):
         run(parse_model(quotients(0.02), "quotients"), inputs)
 
 

@@ -239,7 +239,7 @@ def test_in_rtl() -> None:
 @pytest.mark.parametrize(("end", "reason"), [
     (lambda b, x: b.add("RSQRT", [b.add("MUL", [x, x])]), "tensor 5 ('t5') may be 0 or negative"),
     (lambda b, x: b.add("SQRT", [x]), "tensor 4 ('t4') may be negative"),
-    (lambda b, x: b.add("DIV", [x, x]), "operator 3 (DIV) divides by tensor 4 ('t4'), which may be 0 or negative"),
+    (lambda b, x: b.add("DIV", [x, x]), "tensor 4 ('t4'), the divisor of operator 3 (DIV), may be 0 or negative"),
     (lambda b, x: b.add("LEAKY_RELU", [x], options={"alpha": 1.5}),
      "operator 3 (LEAKY_RELU) of float32 has alpha 1.5, which must be from 0 to 1"),
     (lambda b, x: b.add("EXP", [b.add("MUL", [x, floats(b, 9)])]),

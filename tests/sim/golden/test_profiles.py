@@ -251,8 +251,8 @@ REFUSED = [
      "like any other; found stride -1. TFLite Micro gives a different result"),
     ("tflm", one("LOGISTIC", 2.0**-29), "operator 0 (LOGISTIC)", f"{SHIFT}; found 1.86265e-09. {UNDEFINED}"),
     ("tflm", one("TANH", 2.0**35), "operator 0 (TANH)", f"{SHIFT}; found 3.43597e+10. {UNDEFINED}"),
-    ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 divided by the input scale below 2^31; found input "
-     f"scale 1e-09. {UNDEFINED}"),
+    ("tflm", one("RELU6", 1e-9, 0.5), "operator 0 (RELU6)", "Keep 6 divided by the input scale below 2^31 - 128; found "
+     f"input scale 1e-09. {UNDEFINED}"),
     ("tflm", transposed(), "operator 0 (TRANSPOSE_CONV)", "Give an int16 input an int64 bias: the kernel reads any "
      f"bias as int64; found int32. {UNDEFINED}"),
     ("tflm", svdf("int16", 0.25), "operator 0 (SVDF)", "Use a bias whose scale is within 1e-5 of state scale times "
