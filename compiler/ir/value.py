@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ELEMENT_BYTES", "IntArray", "Pitch", "TYPE_CODES", "Value", "element_count"]
+__all__ = ["ELEMENT_BYTES", "IntArray", "Pitch", "TYPE_CODES", "Value", "element_count", "output_code"]
 
 IntArray = npt.NDArray[Any]
 
-#: The vector unit's codes of integer types.
+#: The vector unit's codes of integer types; an output has the code of `output_code`.
 TYPE_CODES = {"int8": 0, "bool": 0, "int16": 1, "int32": 2, "uint8": 3}
 
 #: Bytes of an element by its code in the vector unit's registers.
@@ -88,3 +88,8 @@ class Value:
 def element_count(shape: tuple[int, ...]) -> int:
     """Return the number of elements of a shape."""
     return int(np.prod(shape, dtype=np.int64))
+
+
+def output_code(dtype: str) -> int:
+    """Return the vector unit's code of an output type: uint8 has that of int8, as for both the low byte is written."""
+    return TYPE_CODES["int8" if dtype == "uint8" else dtype]

@@ -7,7 +7,7 @@ import numpy as np
 
 from tq_hw.compiler.ir.layers import Pad
 from tq_hw.compiler.ir.staged import Flat
-from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count
+from tq_hw.compiler.ir.value import TYPE_CODES, Value, element_count, output_code
 from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.halves import half, joined
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
@@ -53,7 +53,7 @@ def quantize_wide(state: Legalizer, op: Operator) -> None:
         clamp: Uop = {} if target.dtype == "int32" else {"clamp": 1, "act_min": -128, "act_max": 127}
         uops = (centre, *rescaled({**scaled, **clamp, **OUT}, p.multiplier, p.shift, 0))
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(target.shape),
-                             (TYPE_CODES[source.dtype],), TYPE_CODES[target.dtype] % 3, uops))
+                             (TYPE_CODES[source.dtype],), output_code(target.dtype), uops))
 
 
 @lowers("CAST")
@@ -91,7 +91,7 @@ def lower_cast(state: Legalizer, op: Operator) -> None:
         return
     compare: Uop = {**immediate(0), "alu": Alu.NOT_EQUAL} if target.dtype == "bool" else {}
     state.layers.append(Flat(op.index, op.op, (value,), state.output(op), count, (TYPE_CODES[dtype],),
-                             TYPE_CODES[target.dtype] % 3, ({**STREAM_A, **compare, **OUT},)))
+                             output_code(target.dtype), ({**STREAM_A, **compare, **OUT},)))
 
 
 def _to_int64(state: Legalizer, op: Operator, value: Value, dtype: str, count: int) -> None:

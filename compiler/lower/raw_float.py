@@ -3,7 +3,7 @@
 import numpy as np
 
 from tq_hw.compiler.ir.staged import Flat
-from tq_hw.compiler.ir.value import TYPE_CODES, Value
+from tq_hw.compiler.ir.value import TYPE_CODES, Value, output_code
 from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.programs.words import (
     OUT,
@@ -72,7 +72,7 @@ def lower_steps(state: Legalizer, op: Operator) -> None:
         made = state.output(op) if number == last else Value(f"{output.name} ({number})", op.outputs[0],
                                                              (1, 1, 1, 4 * count))
         state.layers.append(Flat(op.index, op.op, (value, *before), made, count, (_INT32,) * (1 + len(before)),
-                                 TYPE_CODES[output.dtype] % 3 if number == last else _INT32,
+                                 output_code(output.dtype) if number == last else _INT32,
                                  (*uops, {**reg_a(1), **OUT})))
         before = [made]
 
