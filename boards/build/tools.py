@@ -13,21 +13,26 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from tq_hw.model.errors import MissingToolError, ToolError, last_words
 
-__all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "require_tool", "require_tools", "run_tool"]
+__all__ = ["TOOLS", "Tool", "find_tool", "missing_tools", "program_version", "require_tool", "require_tools",
+           "run_tool"]
 
 #: How many lines of a failed tool's output are shown.
 _LINES = 20
+#: The longest that a program may take to print its version.
+_VERSION_SECONDS = 60
 
 
 @dataclass(frozen=True)
 class Tool:
     """A program: the Python package and function that provide it, and what to install when there is neither.
 
-    `arguments` is the function's argument list as Python source.
+    `arguments` is the function's argument list as Python source, `version` the option that prints the version.
     """
 
     name: str
@@ -35,6 +40,7 @@ class Tool:
     function: str = ""
     install: str = ""
     arguments: str = "sys.argv[1:]"
+    version: str = "--version"
 
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
@@ -50,7 +56,8 @@ TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
     Tool("nextpnr-xilinx", install="install openXC7"),
     Tool("fasm2frames", install="install openXC7"),
     Tool("xc7frames2bit", install="install openXC7"),
-    Tool("vivado", install="install AMD Vivado (the free edition has these devices) and put it on the PATH"),
+    Tool("vivado", install="install AMD Vivado (the free edition has these devices) and put it on the PATH",
+         version="-version"),
     Tool("openFPGALoader", install="apt install openfpgaloader"),
 )}
 
@@ -64,6 +71,30 @@ def find_tool(name: str) -> list[str] | None:
     found = shutil.which(name)
     # The program runs in another folder, so a relative path in PATH must be resolved here.
     return [os.path.abspath(found)] if found is not None else None
+
+
+def program_version(name: str) -> str:
+    """Return the first line that a program on the PATH prints about its version.
+
+    It is "" for a program that a package provides, is not installed, or does not tell.
+    """
+    tool, command = TOOLS[name], find_tool(name)
+    if command is None or command[0] == sys.executable:
+        return ""
+    return _first_line(command[0], tool.version)
+
+
+@lru_cache(maxsize=16)
+def _first_line(program: str, option: str) -> str:
+    with TemporaryDirectory() as folder:
+        try:
+            run = subprocess.run([program, option], cwd=folder, stdin=subprocess.DEVNULL, capture_output=True,
+                                 check=False, timeout=_VERSION_SECONDS)
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    # nextpnr writes to the standard error.
+    lines = (run.stdout + run.stderr).decode(errors="replace").split("\n")
+    return next((line.strip() for line in lines if line.strip()), "")
 
 
 def _is_installed(package: str) -> bool:

