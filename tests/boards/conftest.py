@@ -1,4 +1,4 @@
-"""The helpers beside these tests are imported by their plain names."""
+"""Fixtures; the helper modules of this folder are imported by their plain names."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 @pytest.fixture
 def quick_synthesis(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Let synthesis only write its statistics; return the list of Yosys' arguments."""
+    """Make synthesis only write its statistics; return the list of Yosys' arguments."""
     from stand_ins import NETLIST, STAT
 
     called: list[list[str]] = []

@@ -1,8 +1,9 @@
 """Generate LiteDRAM's controller of a DDR3 with its own model of the DRAM: `python ddr3_core.py FOLDER SHAPE`.
 
-A program of its own, as boards/build/dram_generate.py. It writes core.v, whose read data are changed by the bits of a
-port `garble` as if the settings of the PHY were wrong, and registers.json, byte addresses by name. SHAPE is JSON: the
-phases of reads and writes, and what differs from the Arty's: phases in a cycle, bits of the user port, rate.
+A separate program, like boards/build/dram_generate.py. It writes core.v and registers.json, which has the byte
+addresses by name. In core.v the bits of a port `garble` corrupt the data read, as wrong settings of the PHY would.
+SHAPE is JSON: the phases of reads and writes, and what differs from the Arty: phases per cycle, bits of the user port,
+data rate.
 """
 
 import json
@@ -31,7 +32,7 @@ def main() -> None:
                            nphases=phases, rdphase=shape["read_phase"], wrphase=shape["write_phase"], cl=7, cwl=5,
                            read_latency=8, write_latency=1, cmd_latency=0, strobes=2)
 
-    # The module of that name needs packages that nothing else does.
+    # The module of that name needs packages that nothing else needs.
     stand_in: Any = types.ModuleType("litex.tools.litex_sim")
     stand_in.get_sdram_phy_settings = settings
     sys.modules["litex.tools.litex_sim"] = stand_in
@@ -45,12 +46,12 @@ def main() -> None:
         "device": "", "cpu": None, "memtype": "DDR3", "sdram_phy": phy.A7DDRPHY, "sdram_module": Chip,
         "sdram_module_nb": 2, "sdram_rank_nb": 1, "sys_clk_freq": shape.get("clock_hz", 100e6), "input_clk_freq": 100e6,
         "user_ports": {"0": {"type": "axi", "id_width": 3, "data_width": shape.get("port_bits", 64)}}})
-    # What follows the Verilog is not needed either.
+    # Files other than the Verilog are not needed either.
     verilator._generate_sim_variables = verilator._build_sim = lambda *_, **__: None
     Builder(soc, output_dir=str(folder / "litex"), compile_software=False, compile_gateware=False,
             csr_json=str(folder / "csr.json")).build(build_name="tq_dram", regular_comb=False, run=False)
     text = (folder / "litex" / "gateware" / "tq_dram.v").read_text(encoding="utf-8")
-    # The model of the DRAM says for the first phase alone that there are data; the PHYs say it for all.
+    # LiteDRAM's model signals valid data in the first phase only; the PHYs do so in every phase.
     text, valid = re.subn(r"(rddata_valid\} = )(soc_ddrphy_new_banks_read\d+);", rf"\1{{{phases}{{\2}}}};", text)
     text, data = re.subn(r"(rddata\} = )(soc_ddrphy_new_banks_read_data\d+);", r"\1\2 ^ garble;", text)
     assert valid and data, "LiteDRAM's model has changed"

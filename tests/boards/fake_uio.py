@@ -1,4 +1,4 @@
-"""A UIO device and a u-dma-buf that are files: what a thread of this process serves as the accelerator does."""
+"""A UIO device and a u-dma-buf made of files, which a thread of this process serves like the accelerator."""
 
 import mmap
 import os
@@ -25,7 +25,7 @@ BASE = 0x10000
 
 
 class _Board(AcceleratorBoard):
-    """Shows its status last of all, as the host looks at it while the others are written."""
+    """Writes `status` last, because the host polls it while the other registers are written."""
 
     held: int | None = None
     holds = False
@@ -37,7 +37,7 @@ class _Board(AcceleratorBoard):
             super().put(name, value)
 
     def work(self, value: int) -> None:
-        """Take a write of `control`."""
+        """Execute a write of `control`."""
         self.holds, self.held = True, None
         self.on_write(OFFSETS["control"], value)
         self.holds = False
@@ -45,7 +45,7 @@ class _Board(AcceleratorBoard):
 
 
 class _Handles:
-    """Files that are closed together."""
+    """File handles that are closed together."""
 
     def __init__(self, *handles: int) -> None:
         self.handles = handles
@@ -58,15 +58,15 @@ class _Handles:
 class FakeUio:
     """Files `uio0`, `udmabuf0` and `class/u-dma-buf/udmabuf0/` in a folder, served while it is used as a context.
 
-    A write of `control` is taken, as on a bus that posts writes, some time after it was made: then `status` is busy
-    and `control` reads as 0.
+    As on a bus with posted writes, a write of `control` takes effect some time later: then `status` is busy and
+    `control` reads as 0.
 
     Members
     -------
-    board : what runs programs by the executor
-    work : called with the value of `control`, in place of the board
-    dead : no write has any effect
-    slow_seconds : between a write of `control` and what it does
+    board : runs programs on the executor
+    work : called with the value of `control`; replaces the board
+    dead : whether writes have no effect
+    slow_seconds : time from a write of `control` to its effect
     """
 
     def __init__(self, folder: Path, program: Program, *, memory_bytes: int = 1 << 20) -> None:
@@ -91,13 +91,13 @@ class FakeUio:
         self.dead = False
         self.slow_seconds = 0.0
         self._interrupt: int | None = None
-        #: Interrupts that came, and whether the next one is turned on.
+        #: Number of interrupts so far, and whether the next one is enabled.
         self.interrupts, self._on = 0, False
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._serve)
 
     def add_interrupt(self) -> str:
-        """Return the path of a device that gives interrupts as UIO's do."""
+        """Return the path of a device that gives interrupts like UIO's."""
         self._interrupt, other = os.openpty()
         tty.setraw(other)
         self._maps.append(_Handles(self._interrupt, other))
@@ -126,11 +126,11 @@ class FakeUio:
             self.work(value)
 
     def _signal(self) -> None:
-        """Give the interrupt if it is turned on and the run is over, and turn it off."""
+        """Give the interrupt if it is enabled and the run has ended, and disable it."""
         if self._interrupt is None:
             return
         if select.select([self._interrupt], [], [], 0)[0]:
-            # Turned on twice is turned on.
+            # Enabling it twice is the same as once.
             assert set(memoryview(os.read(self._interrupt, 4096)).cast("I")) == {1}
             self._on = True
         if self._on and self.board.get("status") & (STATUS_DONE | STATUS_ERROR):
@@ -139,7 +139,7 @@ class FakeUio:
 
 
 def on_rtl(fake: FakeUio, bench: Bench) -> None:
-    """Let the Verilated accelerator do the work; the memory is copied before and after."""
+    """Run on the Verilated accelerator; the memory is copied before and after."""
     bench.map(BASE, bytes(len(fake.board.memory)))
 
     def work(value: int) -> None:
@@ -150,7 +150,7 @@ def on_rtl(fake: FakeUio, bench: Bench) -> None:
         bench.write_register("control", value)
         bench.run(1_000_000 if value == 1 else 1000)
         fake.board.memory[:] = bench.read(BASE, len(fake.board.memory))
-        # The status last of all.
+        # `status` last.
         for register in sorted(REGISTERS, key=lambda register: register.name == "status"):
             if register.access == "r":
                 fake.board.put(register.name, bench.read_register(register.name))
@@ -158,5 +158,5 @@ def on_rtl(fake: FakeUio, bench: Bench) -> None:
 
 
 def rtl_bench(program: Program) -> Bench:
-    """Return the Verilated accelerator of a program's configuration."""
+    """Return the Verilated accelerator for a program's configuration."""
     return Bench(library(program.config))

@@ -1,4 +1,4 @@
-"""A bad line, and a board with an accelerator at its end, in this process."""
+"""A noisy line, and a board with an accelerator at its end, in this process."""
 
 import random
 import time
@@ -30,13 +30,13 @@ OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 
 
 class AcceleratorBoard(ReferenceBoard):
-    """Runs one program by the executor when it is started, if memory and registers hold all of it.
+    """Runs one program on the executor when it is started, if memory and registers hold all of it.
 
     Members
     -------
     runs : starts that were executed
-    reset_at : numbers of the requests' bytes at which the board is reset and loses its memory
-    stop_with : error that the next run ends in
+    reset_at : positions in the bytes of requests at which the board is reset and loses its memory
+    stop_with : error in which the next run ends
     """
 
     def __init__(self, program: Program, *, memory_bytes: int = 1 << 20, fingerprint: int | None = None) -> None:
@@ -114,25 +114,26 @@ class AcceleratorBoard(ReferenceBoard):
 
 
 class Clock:
-    """In place of the module `time`: only what waits takes time, so that a busy machine is no silent board."""
+    """Replaces the module `time`: only waiting takes time, so a busy computer does not look like a silent board."""
 
     def __init__(self) -> None:
         self._now = 0.0
 
     def monotonic(self) -> float:
-        """The time; asking takes a microsecond."""
+        """The time; each call takes a microsecond."""
         self._now += 1e-6
         return self._now
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the time."""
         self._now += seconds
 
 
 class BadLine:
-    """A port to a board in this process: each way, about one byte in `one_in` is dropped, flipped, doubled or late.
+    """A port to a board in this process: in each direction, one byte in `one_in` is dropped, flipped, doubled or late.
 
-    A late byte waits, with all after it, until a wait of the host has timed out; then the board's gap may have passed.
+    A late byte, with all bytes after it, arrives after the host has waited once; by then the board may have dropped an
+    incomplete frame.
     """
 
     def __init__(self, board: ReferenceBoard, *, seed: int = 0, one_in: int = 0) -> None:

@@ -1,4 +1,4 @@
-"""A board in Python, written from the text of the protocol: registers, memory, and every rule of an answer."""
+"""A board in Python, written from the text of the protocol: registers, memory, and every rule for answers."""
 
 from collections.abc import Callable
 
@@ -11,13 +11,13 @@ _REGISTER_BYTES = 256
 
 
 class ReferenceBoard:
-    """Takes bytes, gives bytes.
+    """Takes bytes and returns bytes.
 
     Members
     -------
     registers : bytes of the register space; memory : bytes from identity.memory_base on
     executed : writes of registers in order, (offset, value)
-    broken : offsets in memory at which it answers with an error
+    broken : offsets in memory that give an error
     on_write : called with offset and value of each register write
     """
 
@@ -38,11 +38,11 @@ class ReferenceBoard:
         self._receiver.reset()
 
     def gap(self) -> None:
-        """Let so much time pass that a frame that has begun is forgotten."""
+        """Let enough time pass for an incomplete frame to be dropped."""
         self._receiver.reset()
 
     def feed(self, data: bytes) -> bytes:
-        """Take bytes and return what is answered."""
+        """Take bytes and return the answers."""
         out = b""
         for byte in data:
             found = self._receiver.feed(byte)

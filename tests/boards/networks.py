@@ -1,4 +1,4 @@
-"""Compiled networks that the tests of link and driver share."""
+"""Compiled networks shared by the tests of link and driver."""
 
 from collections.abc import Sequence
 
@@ -20,7 +20,7 @@ def compiled(data: bytes, name: str) -> Program:
 
 
 def stateful_program() -> Program:
-    """SVDF: outputs depend on the inputs before."""
+    """Return an SVDF, whose outputs depend on previous inputs."""
     rng = np.random.default_rng(8)
     b = ModelBuilder("svdf")
     x = b.input((1, 8), scale=0.05, zero_point=3)
@@ -33,5 +33,5 @@ def stateful_program() -> Program:
 
 
 def stored(program: Program, inputs: Sequence[np.ndarray]) -> list[bytes]:
-    """Return the bytes of the inputs, as they lie in memory."""
+    """Return the bytes of the inputs as stored in memory."""
     return [edges.to_port(port, array) for port, array in zip(program.inputs, inputs, strict=True)]

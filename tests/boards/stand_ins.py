@@ -1,4 +1,4 @@
-"""Stand-ins for the programs that make a bitstream, and what the slow ones leave."""
+"""Stand-ins for the programs that make a bitstream, and the files that the slow ones leave."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ NETLIST: dict[str, Any] = {"modules": {"top": {
 
 
 def stand_in(folder: Path, name: str, text: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Put a program on the PATH that notes its arguments in `called` of the folder where it runs."""
+    """Put a program on the PATH that writes its arguments to `called` in its working folder."""
     folder.mkdir(exist_ok=True)
     program = folder / name
     program.write_text(f"#!{sys.executable}\nimport json, sys\njson.dump(sys.argv[1:], open('called', 'w'))\n{text}",

@@ -1,4 +1,4 @@
-"""Boards of other packages: the guide's own package, installed; and what is wrong with one."""
+"""Boards of other packages: the guide's own package, installed, and messages about bad ones."""
 
 import json
 import re
@@ -23,15 +23,15 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "add-a-board.md"
 
 
 def blocks(language: str) -> list[str]:
-    """Return the guide's blocks of a language, moved to the left."""
+    """Return the guide's code blocks in a language, without indentation."""
     found = re.findall(rf"^   ```{language}\n(.*?)^   ```$", GUIDE.read_text(encoding="utf-8"), re.M | re.S)
     return ["\n".join(line.removeprefix("   ") for line in block.splitlines()) + "\n" for block in found]
 
 
-def test_the_guides_package(tmp_path: Path) -> None:
+def test_the_package_in_the_guide(tmp_path: Path) -> None:
     (record,), (project,) = blocks("python"), blocks("toml")
     (tmp_path / "my_board.py").write_text(record)
-    # As the guide says it, but from what is installed here: no network.
+    # As in the guide, but from what is installed here: without a network.
     (tmp_path / "pyproject.toml").write_text(project.replace('dependencies = ["tq-hw[ecp5]"]\n', ""))
     made = tmp_path / "my_board-1.dist-info"
     made.mkdir()
@@ -106,7 +106,7 @@ def test_records_that_break_a_rule(points: list[EntryPoint], monkeypatch: pytest
     assert str(error.value) == f"board 'mine' of entry point mine:BOARD: {rule}"
 
 
-def test_boards_of_this_package_keep_the_rules() -> None:
+def test_boards_of_this_package_obey_the_rules() -> None:
     assert [broken_rule(board) for board in BOARDS.values()] == [""] * len(BOARDS)
 
 

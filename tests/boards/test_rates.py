@@ -1,4 +1,4 @@
-"""What boards' memories give."""
+"""Transfer rates of boards' memories."""
 
 from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.boards.catalog.rates import memory_rate

@@ -1,4 +1,4 @@
-"""A whole board in Verilator: Verilog in, a line for the host's end of the link out."""
+"""A whole board in Verilator: takes Verilog, returns a line for the host's end of the link."""
 
 import ctypes
 import hashlib
@@ -37,7 +37,7 @@ def yosys(folder: Path, script: str) -> None:
 def verilate(folder: Path, sources: Sequence[str | Path], top: str, harness: Path, *, optimize: str = "-Os") -> Path:
     """Return the shared library of module `top` and a C++ harness, built in `folder` if it is not in the cache.
 
-    It is kept by a hash of all texts and options: Verilog that changes is built again.
+    The key is a hash of all texts and options, so changed Verilog is built again.
     """
     commands = translate, make = (
         [*verilator(), "--cc", "--exe", "--no-timing", "--top-module", top, "--prefix", f"V{top}", "-O3",
@@ -72,7 +72,7 @@ def _run(command: Sequence[str], folder: Path) -> None:
 class SimulatedLine:
     """The UART of a Verilated board, as a Port of boards/link/port.py; simulated time passes while the host waits."""
 
-    #: No answer takes longer.
+    #: Longest wait for an answer.
     LONGEST_CYCLES = 2_000_000
 
     def __init__(self, library: Path, bit_cycles: int) -> None:
@@ -107,7 +107,7 @@ class SimulatedLine:
 
     @property
     def broken(self) -> int:
-        """The first rule of the DRAM chip that was broken; see rtl/sdram_chip.v."""
+        """The first rule of the DRAM chip that was violated; see rtl/sdram_chip.v."""
         return int(self._dll.board_broken(self._board))
 
     @property

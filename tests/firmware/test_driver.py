@@ -224,7 +224,7 @@ def test_the_link_in_c_survives_as_the_one_in_python(tq: Any, small: Program, on
     assert driver.text(tq.tq_run(ctypes.byref(driver.model), 1000)) == "the board was reset: open link and model again"
 
 
-def test_a_dead_line_is_given_up(tq: Any) -> None:
+def test_a_dead_line_is_an_error(tq: Any) -> None:
     link = Link()
     line = Line(SEND(lambda *_: 0), RECEIVE(lambda *_: 0), None)
     driver = Driver(tq, tq.tq_link_bus(ctypes.byref(link)))

@@ -76,7 +76,7 @@ def test_outputs_are_exact_and_errors_are_told(tmp_path: Path, fake: FakeUio, pr
                                                  "run: the accelerator stopped with an error\n")
 
 
-def test_the_end_is_waited_for_by_interrupt(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+def test_an_interrupt_ends_the_wait_for_a_run(tmp_path: Path, fake: FakeUio, program: Program) -> None:
     """The fake's registers are a plain file; its interrupts come from another one."""
     fake.slow_seconds = 0.03
     build(tmp_path, fake, f'-DTQ_INTERRUPT="{fake.add_interrupt()}"')
@@ -120,7 +120,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (5, "out.bin: No space left on device\n")
 
 
-def test_what_is_not_there_is_named(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+def test_missing_files_are_named(tmp_path: Path, fake: FakeUio, program: Program) -> None:
     build(tmp_path, fake)
     fake.uio.unlink()
     done = run(tmp_path, fake, program, 0)

@@ -1,4 +1,4 @@
-"""Which flip-flops go into multipliers and memories, in netlists written here; test_netlist.py runs a real one."""
+"""Which flip-flops go into multipliers and block RAMs, on handwritten netlists; test_netlist.py uses a real one."""
 
 import json
 from pathlib import Path
@@ -12,7 +12,7 @@ CLOCK, ENABLE = 2, 3
 
 
 def flip_flop(source: int, to: int, **changed: Any) -> dict[str, Any]:
-    """Return a flip-flop as Yosys writes it; `changed`: parameters, or pins in lists."""
+    """Return a flip-flop as Yosys writes it. `changed` gives parameters, or pins as lists."""
     pins = {"CLK": [CLOCK], "DI": [source], "LSR": ["0"], "Q": [to]}
     parameters = {"CEMUX": "1 ", "CLKMUX": "CLK", "GSR": "DISABLED", "LSRMUX": "LSR", "REGSET": "RESET"}
     pins |= {name: value for name, value in changed.items() if isinstance(value, list)}
@@ -23,7 +23,7 @@ def flip_flop(source: int, to: int, **changed: Any) -> dict[str, Any]:
 
 def netlist(tmp_path: Path, bits: int = 3, *, extra: dict[str, Any] | None = None, read_outside: bool = False,
             mixed: bool = False, registered: bool = False, **changed: Any) -> Path:
-    """Return a multiplier whose first products are nets 10, 11, ..., each with a flip-flop; the others go nowhere."""
+    """Return a multiplier whose first products, nets 10, 11, ..., each feed a flip-flop; the others are unconnected."""
     products = {f"P{bit}": [10 + bit] for bit in range(36)}
     multiplier = {"type": "MULT18X18D", "parameters": {"REG_OUTPUT_CLK": "CLK1"} if registered else {},
                   "connections": {"A0": [5], **products},
@@ -67,7 +67,7 @@ READER = {"lut": {"type": "LUT4", "connections": {"A": [11]}, "port_directions":
     {"extra": {"third": flip_flop(90, 91, CE=[13], CEMUX="CE")}},
 ], ids=str)
 def test_others_stay(case: dict[str, Any], tmp_path: Path) -> None:
-    """A reset, a start at 1, another edge, two ways in one product, a product that something else reads."""
+    """With a reset, an initial 1, another edge, flip-flops that differ, or a product with another reader."""
     file = netlist(tmp_path, **case)
     before = file.read_text(encoding="utf-8")
     assert absorb_registers(file) == 0 and file.read_text(encoding="utf-8") == before
@@ -75,7 +75,7 @@ def test_others_stay(case: dict[str, Any], tmp_path: Path) -> None:
 
 def memory(tmp_path: Path, bits: int = 3, *, width: int = 18, parameters: dict[str, str] | None = None,
            pins: dict[str, list[Any]] | None = None, extra: dict[str, Any] | None = None, **changed: Any) -> Path:
-    """Return a block RAM whose port B reads nets 10, 11, ..., each with a flip-flop."""
+    """Return a block RAM whose port B drives nets 10, 11, ..., each of which feeds a flip-flop."""
     words = {f"{port}{bit}": [base + bit] for port, base in (("DOA", 200), ("DOB", 10)) for bit in range(18)}
     connections = {"CLKB": [CLOCK], "OCEB": ["1"], "RSTB": ["0"], **words} | (pins or {})
     cell = {"type": "DP16KD", "connections": connections,
@@ -103,7 +103,7 @@ def test_the_output_register_of_a_memory(width: int, tmp_path: Path) -> None:
     {"parameters": {"REGMODE_B": "OUTREG"}}, {"parameters": {"CLKBMUX": "INV"}}, {"pins": {"OCEB": ["0"]}},
     {"pins": {"RSTB": [8]}}], ids=str)
 def test_other_memories_stay(case: dict[str, Any], tmp_path: Path) -> None:
-    """A port over both ports' pins, another clock, an enable, a reset, a word that something else reads."""
+    """A port that uses both ports' pins, another clock, an enable, a reset, a word with another reader."""
     file = memory(tmp_path, **case)
     before = file.read_text(encoding="utf-8")
     assert absorb_registers(file) == 0 and file.read_text(encoding="utf-8") == before

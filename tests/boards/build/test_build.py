@@ -1,4 +1,4 @@
-"""What `build` makes of a record, with stand-ins for the slow programs; and what it says when something is wrong."""
+"""What `build` does with a board, with stand-ins for the slow programs, and its messages when something is wrong."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor
@@ -84,8 +84,8 @@ def test_project_without_vivado_is_complete(tmp_path: Path, quick_synthesis: lis
     assert word in (tmp_path / "top.v").read_text(encoding="utf-8")
 
 
-def test_vivado_is_called_as_it_expects(tmp_path: Path, quick_synthesis: list[list[str]],
-                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vivado_gets_the_arguments_that_it_expects(tmp_path: Path, quick_synthesis: list[list[str]],
+                                                   monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "bin", "vivado", f"open('top_utilization_place.rpt', 'w').write({UTILIZATION!r})\n"
              f"open('top_timing.rpt', 'w').write({TIMING_SUMMARY!r})\nopen('top.bit', 'wb').write(b'1234')\n",
              monkeypatch)
@@ -117,7 +117,7 @@ def test_design_that_does_not_fit_is_not_placed(tmp_path: Path, quick_synthesis:
                                 "a smaller configuration would help")
 
 
-def test_nextpnr_is_asked_for_the_boards_clock(tmp_path: Path) -> None:
+def test_nextpnr_gets_the_clock_of_the_board(tmp_path: Path) -> None:
     plan = elaborate(small("ecpix5_85f"), BOARDS["ecpix5_85f"].memories[0], seed=7)
     commands = {name: arguments for name, *arguments in json.loads(plan.files["build_top.json"])["commands"]}
     asked = commands["nextpnr-ecp5"]
@@ -125,9 +125,9 @@ def test_nextpnr_is_asked_for_the_boards_clock(tmp_path: Path) -> None:
     assert "--timing-allow-fail" in asked
 
 
-def test_a_gowin_is_placed_by_todays_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                             quick_synthesis: list[list[str]]) -> None:
-    """Amaranth's own command line is for a program that is no more; the board's machine has no bus to its memory."""
+def test_a_gowin_is_placed_by_the_current_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                  quick_synthesis: list[list[str]]) -> None:
+    """Amaranth's own command line is for a program that no longer exists; the board's machine has no memory bus."""
     report = {"fmax": {"clk27_0__io": {"achieved": 30.5, "constraint": 27.0}}, "critical_paths": []}
     monkeypatch.setattr(tools, "TOOLS", tools.TOOLS | {name: tools.Tool(name) for name in (
         "nextpnr-himbaechel-gowin", "gowin_pack")})
@@ -175,7 +175,7 @@ def test_vivado_report_without_figures_is_an_error(tmp_path: Path) -> None:
     ("amaranth_boards.my_board:MyBoardPlatform", "there is no module amaranth_boards.my_board"),
     ("no_such.pins:Platform", "there is no module no_such"),
     ("amaranth_boards.ulx3s:MyBoardPlatform", "amaranth_boards.ulx3s has no 'MyBoardPlatform'")])
-def test_a_platform_that_is_not_there_is_named(platform: str, message: str) -> None:
+def test_a_missing_platform_is_named(platform: str, message: str) -> None:
     with pytest.raises(OptionError) as error:
         load_platform(replace(BOARDS["ulx3s_85f"], platform=platform))
     assert str(error.value) == f"ulx3s_85f: platform {platform!r}: {message}"
@@ -190,7 +190,7 @@ def test_a_platform_that_is_not_there_is_named(platform: str, message: str) -> N
     ("ulx3s_85f", {"clock_hz": 99_999_999}, "EHXPLLL cannot make 100 MHz, 83.3333 MHz, 83.3333 MHz at 90 degrees from "
      "25 MHz exactly; choose rates that divide one oscillator rate of 400 to 800 MHz, a multiple of a divider of the "
      "input")])
-def test_what_a_platform_cannot_give_is_named_at_once(name: str, change: dict[str, Any], message: str) -> None:
+def test_what_a_platform_lacks_is_named_before_the_build(name: str, change: dict[str, Any], message: str) -> None:
     board = replace(BOARDS[name], **change)
     with pytest.raises(OptionError) as error:
         check_board(board, board.memories[0])
@@ -203,14 +203,14 @@ def test_platforms_have_what_their_boards_need() -> None:
             check_board(board, memory)
 
 
-def test_a_tools_last_words_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_last_output_of_a_failed_tool_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "bin", "vivado", "print('no licence'); sys.exit(3)", monkeypatch)
     with pytest.raises(ToolError) as error:
         run_tool("vivado", [], tmp_path)
     assert str(error.value) == "vivado failed with exit code 3; its last output:\nno licence"
 
 
-def test_missing_tools_are_named_with_their_cure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_tools_are_named_with_how_to_install_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     monkeypatch.setattr(tools.importlib.util, "find_spec", lambda _: None)
     assert find_tool("nextpnr-ecp5") is None
@@ -223,7 +223,7 @@ def test_missing_tools_are_named_with_their_cure(monkeypatch: pytest.MonkeyPatch
                                 'pip install "tq-hw[ecp5]"')
 
 
-def test_a_disk_that_is_full_is_named(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     with pytest.raises(OptionError) as error, new_folder(tmp_path / "b"):
         Path("/dev/full").write_text("a netlist", encoding="utf-8")
     assert str(error.value) == f"{tmp_path}/b: cannot be written: No space left on device"
@@ -244,7 +244,7 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
         assert (target / "report.json").read_text(encoding="utf-8") == text
 
 
-def test_what_a_failed_program_left_is_kept(tmp_path: Path) -> None:
+def test_files_of_a_failed_program_are_kept(tmp_path: Path) -> None:
     target = tmp_path / "made" / "here"
     for text in ("first", "second"):
         with pytest.raises(ToolError) as error, new_folder(target) as work:
@@ -261,9 +261,9 @@ def test_what_a_failed_program_left_is_kept(tmp_path: Path) -> None:
     assert (target.parent / "here.failed" / "top.fasm").is_file()
 
 
-def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
+def test_folders_without_a_build_are_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("x", encoding="utf-8")
-    # Such files are written by `--json report.json` of other commands.
+    # Other commands write such files with `--json report.json`.
     for report in (None, "", "[]", '{"board": "ulx3s_85f", "model": "a.tflite"}'):
         if report is not None:
             (tmp_path / "report.json").write_text(report, encoding="utf-8")
@@ -277,7 +277,7 @@ def test_folders_of_others_are_left_alone(tmp_path: Path) -> None:
                                 "directory")
 
 
-def test_builds_that_end_at_once_take_one_place(tmp_path: Path) -> None:
+def test_concurrent_builds_leave_one_folder(tmp_path: Path) -> None:
     report = json.dumps({"board": "", "bitstream": None, "toolchain": "", "missing": []})
 
     def builds(_: int) -> None:
@@ -291,7 +291,7 @@ def test_builds_that_end_at_once_take_one_place(tmp_path: Path) -> None:
     assert (tmp_path / "here" / "report.json").read_text(encoding="utf-8") == report
 
 
-def test_what_others_make_meanwhile_is_left_alone(tmp_path: Path) -> None:
+def test_files_put_there_during_the_build_are_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "here"
     with pytest.raises(ToolError) as error, new_folder(target) as work:
         (work / "top.bit").write_text("made", encoding="utf-8")
@@ -322,7 +322,7 @@ def test_names_of_boards_memories_and_chips() -> None:
 
 
 def test_a_core_is_the_same_on_every_run() -> None:
-    """LiteX orders what it says of the hierarchy by addresses of this run's memory."""
+    """LiteX orders its description of the hierarchy by object addresses, which differ from run to run."""
     pytest.importorskip("litedram")
     board = BOARDS["ulx3s_85f"]
     texts = set()
@@ -336,7 +336,7 @@ def test_a_core_is_the_same_on_every_run() -> None:
         "// LiteDRAM (BSD-2-Clause), generated\n\n\nassign x = 1;\n")
 
 
-def test_described_sizes_are_those_of_the_cores() -> None:
+def test_memory_sizes_of_boards_are_those_of_the_cores() -> None:
     pytest.importorskip("litedram")
     for board in BOARDS.values():
         for memory in board.memories:
@@ -344,7 +344,7 @@ def test_described_sizes_are_those_of_the_cores() -> None:
             assert core is None or core.size_bytes == memory.size_bytes
 
 
-def test_a_size_that_is_not_the_chips_is_refused() -> None:
+def test_a_memory_size_other_than_the_chips_is_rejected() -> None:
     pytest.importorskip("litedram")
     board = BOARDS["ulx3s_85f"]
     memory: Any = replace(board.memories[0], size_bytes=16 << 20)

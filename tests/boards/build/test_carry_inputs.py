@@ -1,4 +1,4 @@
-"""Which LUTs go into carry cells, and that sum and carry are the same, in netlists written here."""
+"""Which LUTs are packed into carry cells, and that sums and carries stay the same, on handwritten netlists."""
 
 import json
 import random
@@ -10,14 +10,14 @@ import pytest
 
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 
-#: What Yosys writes for an adder's bit: A ^ B ^ C with D at 1, and A as the carry.
+#: What Yosys writes for a bit of an adder: A ^ B ^ C with D at 1, and A as the carry.
 ADDER = 0x96AA
 PINS = "ABCD"
 SUM, CARRY_IN = 900, 901
 
 
 def table_of(function: Any, inputs: int = 4) -> int:
-    """Return the table of a LUT4 that computes this of its first inputs."""
+    """Return the table of a LUT4 that computes a function of its first inputs."""
     return sum(int(bool(function(*(index >> bit & 1 for bit in range(inputs))))) << index for index in range(16))
 
 
@@ -29,7 +29,7 @@ def lut(out: int, table: int, *nets: Any) -> dict[str, Any]:
 
 
 def carry(*halves: tuple[Any, ...], tables: tuple[int, int] = (ADDER, ADDER)) -> dict[str, Any]:
-    """Return a CCU2C of two halves with these inputs."""
+    """Return a CCU2C whose two halves have these inputs."""
     pins = {f"{pin}{number}": [net] for number, nets in enumerate(halves)
             for pin, net in zip(PINS, nets, strict=True)}
     outputs = {"S0": [SUM], "S1": [SUM + 2], "COUT": [SUM + 3]}
@@ -51,9 +51,9 @@ def cells_of(file: Path) -> Any:
 
 
 def evaluated(cells: dict[str, Any], nets: dict[Any, int]) -> dict[str, tuple[int, int, int]]:
-    """Return sums and carry of each carry cell for values of the nets that no LUT drives.
+    """Return sums and carry of each carry cell for given values of the nets that no LUT drives.
 
-    As Lattice and Yosys' model of the cell have it: a LUT4 whose first four bits are those of a LUT2, too.
+    Lattice and Yosys' model define the cell so: a LUT4, and a LUT2 that shares its first four bits.
     """
     values = {"0": 0, "1": 1, "x": 0} | nets
     waiting = [cell for cell in cells.values() if cell["type"] == "LUT4"]
@@ -80,7 +80,7 @@ def evaluated(cells: dict[str, Any], nets: dict[Any, int]) -> dict[str, tuple[in
 
 
 def check(tmp_path: Path, cells: dict[str, Any], gone: int) -> Any:
-    """Pack; hold the number of LUTs that went, and what the cells compute for all values of what feeds them."""
+    """Pack; check the number of LUTs removed, and the cells' results for all values of the nets that feed them."""
     file = write(tmp_path, cells)
     assert pack_carry_inputs(file) == gone
     packed = cells_of(file)
@@ -102,7 +102,7 @@ CHOICE = table_of(lambda a, b, s: b if s else a, 3)
     (CHOICE, (10, 11, 12), 1), (table_of(lambda a, b: a and b, 2), (10, 11), 1),
     (table_of(lambda a, b: a or b, 2), (10, 11), 1), (table_of(lambda a, b, s: a if s else not b, 3), (10, 11, 12), 0),
     (table_of(lambda a: not a, 1), (10,), 1), (table_of(lambda a, b, s: (a ^ b) and s, 3), (10, 11, 12), 1),
-    # Of these the carry would have to be known where both inputs that it does not see are 0.
+    # For these the carry would have to be known when both inputs that it does not see are 0.
     (table_of(lambda a, b, s: not (a or b or s), 3), (10, 11, 12), 0),
     (table_of(lambda a, b, s: a ^ b ^ s ^ 1, 3), (10, 11, 12), 0),
     # Five inputs in all.
@@ -118,7 +118,7 @@ def test_a_function_before_an_adder(table: int, nets: tuple[int, ...], gone: int
 
 
 def test_both_parts_and_what_is_before_them(tmp_path: Path) -> None:
-    """A LUT that another one read goes in after that one; one that two halves read goes into both."""
+    """A LUT that feeds another one is packed after it; one that feeds two halves is packed into both."""
     both = table_of(lambda a, b: a and b, 2)
     check(tmp_path, {"first": lut(30, both, 10, 11), "second": lut(31, both, 30, 12), "shared": lut(32, both, 10, 13),
                      "carry": carry((31, 20, "0", "1"), (32, 21, "0", "1")),
@@ -127,7 +127,7 @@ def test_both_parts_and_what_is_before_them(tmp_path: Path) -> None:
                      "carry": carry((30, 31, "0", "1"), IDLE)}, 2)
 
 
-def test_what_something_else_reads_stays(tmp_path: Path) -> None:
+def test_luts_with_another_reader_stay(tmp_path: Path) -> None:
     table = table_of(lambda a, b: a and b, 2)
     cells = {"lut": lut(30, table, 10, 11), "carry": carry((30, 20, "0", "1"), IDLE)}
     for extra in ({"reader": lut(40, table, 30, 12)}, {"carries": carry(IDLE, IDLE)}):
@@ -142,7 +142,7 @@ def test_what_something_else_reads_stays(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(300))
 def test_random_cells(seed: int, tmp_path: Path) -> None:
-    """Tables of any sort in the halves, too: what Yosys never writes."""
+    """Any tables in the halves, including some that Yosys never writes."""
     rng = random.Random(seed)
     nets = [10, 11, 12, 13, "0", "1", "x"]
     cells: dict[str, Any] = {}

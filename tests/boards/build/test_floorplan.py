@@ -1,4 +1,4 @@
-"""boards.floorplan: every multiplier and block RAM that has its place in the plan gets a site of its own."""
+"""boards.floorplan: every multiplier and block RAM in the plan gets a site of its own."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ DEVICE = "LFE5UM5G-85F-8BG554"
 
 
 def names(rows: int, cols: int, lanes: int) -> list[str]:
-    """Return names as Yosys makes them."""
+    """Return cell names as Yosys makes them."""
     parts = ("high_high", "high_low", "low_high", "low_low")
     return [*(f"top.core.array.array.product_{r}_{c}_TRELLIS_FF_Q_15_DI_MULT18X18D_P0" for r in range(rows)
               for c in range(cols)),
@@ -22,7 +22,7 @@ def names(rows: int, cols: int, lanes: int) -> list[str]:
 @pytest.mark.parametrize(("rows", "cols", "lanes"), [(9, 8, 8), (9, 8, 1), (8, 8, 8), (3, 5, 2), (8, 13, 13),
                                                      (16, 8, 4), (9, 12, 8)])
 def test_sites_are_distinct_and_on_the_chip(rows: int, cols: int, lanes: int) -> None:
-    """One site each, all in the device's rows and blocks; a lane's four share a block."""
+    """All sites are in rows and blocks of the device; the four multipliers of a lane share a block."""
     sites = multiplier_sites(names(rows, cols, lanes), DEVICE)
     chip_rows, blocks = MULTIPLIER_ROWS["85F"]
     assert sorted(sites) == sorted(names(rows, cols, lanes))
@@ -35,7 +35,7 @@ def test_sites_are_distinct_and_on_the_chip(rows: int, cols: int, lanes: int) ->
 
 @pytest.mark.parametrize(("rows", "cols", "lanes"), [(9, 8, 8), (16, 8, 4), (8, 8, 8), (9, 12, 8)])
 def test_the_next_column_is_beside_or_above(rows: int, cols: int, lanes: int) -> None:
-    """A row of multipliers further, or as far along one as a column and a gap between blocks are long."""
+    """The next column is one row of multipliers further, or at most a column and a gap between blocks along the row."""
     sites = multiplier_sites(names(rows, cols, lanes), DEVICE)
     at = {tuple(map(int, name.split("product_")[1].split("_")[:2])): sites[name] for name in names(rows, cols, 0)}
     for (row, col), (column, chip_row, _) in at.items():
@@ -55,7 +55,7 @@ def memory_names(parts: int, cols: int, lanes: int) -> list[str]:
 
 @pytest.mark.parametrize(("parts", "cols", "lanes"), [(8, 8, 8), (2, 3, 1), (26, 26, 13)])
 def test_memories_have_sites_of_their_own(parts: int, cols: int, lanes: int) -> None:
-    """One site each in the rows of the device; bytes of the same lanes, and what is of one lane, lie together."""
+    """All sites are in rows of the device; bytes of the same lanes are close together, as are memories of a lane."""
     all_names = memory_names(parts, cols, lanes)
     sites = memory_sites([*all_names, "top.core.fetch.queue_load.fifo.storage.0.0"], DEVICE)
     chip_rows, blocks = MEMORY_ROWS["85F"]
@@ -72,8 +72,8 @@ def test_memories_have_sites_of_their_own(parts: int, cols: int, lanes: int) -> 
         assert max(column for column, _, _ in banks) - min(column for column, _, _ in banks) <= 11
 
 
-def test_too_many_or_an_unknown_device_stay_free() -> None:
-    """No site is better than two cells at one."""
+def test_too_many_cells_or_an_unknown_device_get_no_sites() -> None:
+    """No site is better than two cells on one."""
     assert memory_sites(memory_names(27, 8, 8), DEVICE) == {}
     assert memory_sites(memory_names(8, 8, 8), "LFE5U-25F-6BG256") == {}
     assert multiplier_sites(names(9, 13, 8), DEVICE) == {}
@@ -82,7 +82,7 @@ def test_too_many_or_an_unknown_device_stay_free() -> None:
 
 
 def test_the_netlist_gets_the_attribute(tmp_path: Path) -> None:
-    """Other cells stay as they are."""
+    """Other cells do not change."""
     free = {"type": "MULT18X18D", "attributes": {}}
     cells = {name: {"type": "MULT18X18D", "attributes": {}} for name in names(2, 2, 1)}
     memories = {name: {"type": "DP16KD", "attributes": {}} for name in memory_names(1, 2, 1)}

@@ -1,4 +1,4 @@
-"""Shifts by whole bits of a PHY of a 7 series: as LiteDRAM's own, with a counter for all pins of a byte."""
+"""Bit slips of a 7-series PHY: the same shifts as LiteDRAM's own, but one counter for all pins of a byte."""
 
 import random
 import re
@@ -17,7 +17,7 @@ CYCLES = 400
 
 
 def shifted(slip: Any, writes: bool, seed: int, strobed: bool) -> list[int]:
-    """Return what a shift by whole bits gives, cycle by cycle, with strobes as a PHY makes them."""
+    """Return what a bit slip gives in each cycle; with `strobed`, resets and slips are strobed as by a PHY."""
     rng, found = random.Random(seed), []
     m = Module()
     lanes, again, on, word = Signal(2), Signal(), Signal(), Signal(8)
@@ -49,7 +49,7 @@ def test_reads_are_shifted_as_litedram_shifts_them(seed: int) -> None:
     assert shifted(Slip, False, seed, True) == shifted(litedram.common.BitSlip, False, seed, True)
 
 
-def test_writes_are_shifted_as_after_a_reset() -> None:
+def test_writes_are_shifted_as_litedram_shifts_them_after_a_reset() -> None:
     wanted = shifted(litedram.common.BitSlip, True, 1, False)
     assert shifted(Slip, True, 1, False) == wanted
     assert len(set(wanted)) > 100
@@ -70,5 +70,5 @@ def test_the_core_of_a_board_has_a_counter_for_each_byte_and_no_phases_to_choose
     core = generate_core(core_description(arty_a7.DDR3, arty_a7.BOARD.device.name, 100_000_000))
     assert len(re.findall(r"^reg +\[2:0\] +\w+_slip ", core.verilog, re.MULTILINE)) == 2
     phases = re.findall(r"\w*(?:rd|wr)phase_storage\b", core.verilog)
-    # Each is declared, set, reset and read back; nothing else looks at it.
+    # Each is declared, set, reset and read back; nothing else reads it.
     assert sorted(Counter(phases).values()) == [4, 4]

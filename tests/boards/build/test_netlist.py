@@ -1,4 +1,4 @@
-"""The netlist of a small machine, as a board's is packed, on models of the cells, gives the golden integers."""
+"""The netlist of a small machine, packed like a board's, gives the golden integers when simulated with cell models."""
 
 import re
 from importlib import import_module
@@ -22,7 +22,7 @@ from tq_hw.sim.rtl.build import build_verilog
 
 rtl_simulate: Any = import_module("tq_hw.sim.rtl.simulate")
 CONFIG = Config("netlist", 4, 4, 1, 8 << 10, acc_words=16, acc_buffers=2, bus_bytes=4, uops=32, vector_words=128)
-#: Of Yosys' own models.
+#: Among Yosys' own models.
 MODELS = ("common_sim.vh", "ccu2c_sim.vh")
 KINDS = (("conv", 1), ("depthwise", 2), ("fully_connected", 1), ("add", 1), ("softmax", 1), ("chain", 3))
 
@@ -43,7 +43,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert package is not None and package.submodule_search_locations
     share = Path(package.submodule_search_locations[0]) / "share" / "ecp5"
     models = "\n".join((share / name).read_text(encoding="utf-8") for name in MODELS)
-    # The simulator of one text has no folder to include from; pins and wrappers are not in this netlist.
+    # The simulator compiles one text without include folders; pins and wrappers are not in this netlist.
     models = re.sub(r'^`include "cells_\w+.vh"$', "", models, flags=re.MULTILINE)
     text = "\n".join([netlist, models, (RTL / "ecp5_blocks.v").read_text(encoding="utf-8")])
     return build_verilog(lambda: text, CONFIG.bus_bytes, f"netlist-{abs(hash(text)):x}")
@@ -53,7 +53,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(("kind", "seed"), KINDS)
 def test_netlist_is_exact(kind: str, seed: int, library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rtl_simulate, "library", lambda *_, **__: library)
-    # A netlist has no registers of its own name, from which the times of layers could be had.
+    # A netlist has no named registers, from which the times of layers are taken.
     monkeypatch.setattr(rtl_simulate, "layer_cycles", lambda *_: {})
     model = sample(kind, seed)
     program = compile_model(model, CONFIG).program

@@ -1,4 +1,4 @@
-"""The open tools for Artix-7: pins, netlist, choice, clocks and frames as text; stand-ins for the programs."""
+"""The open tools for Artix-7, with stand-ins: pins, netlist, choice of tools, clocks, and the check of frames."""
 
 import json
 import sys
@@ -50,7 +50,7 @@ CLBLL_L_X2Y3.CLBLL_L_A.CLBLL_L_A1
 BRAM_L_X6Y0.RAMB18_Y0.INIT_00[2:0] = 3'h4
 LIOB33_SING_X0Y0.IOB_Y0.PULLTYPE.NONE
 """
-#: Of ALUT.INIT[0], AFF.ZINI and INIT[2], INIT_00[2]: word 2 and up are the tile's.
+#: Bits of ALUT.INIT[0], AFF.ZINI and INIT[2], and INIT_00[2]; the tile's words start at word 2.
 FRAMES = """0x00400121 0x0,0x0,0x00008000
 0x0040011f 0x0,0x0,0x00000008
 0x00400120 0x0,0x0,0x0,0x00000002
@@ -59,7 +59,7 @@ FRAMES = """0x00400121 0x0,0x0,0x00008000
 
 
 def database(folder: Path) -> Path:
-    """Write a database of three tiles as Project X-Ray has it; return its folder."""
+    """Write a database of three tiles in Project X-Ray's format; return its folder."""
     family = folder / "artix7"
     (family / PART).mkdir(parents=True)
     (family / PART / "part.yaml").touch()
@@ -90,7 +90,7 @@ set_property LOC H5 [get_ports led]
 
 @pytest.fixture(scope="module")
 def synthesized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """Cells of memories with one port and of registers in a row, 7 to `r[0]` and 8 to `r[1]`, by their names."""
+    """Cells, by name, of memories with one port and of chains of registers, 7 to `r[0]` and 8 to `r[1]`."""
     folder = tmp_path_factory.mktemp("synthesized")
     bits = ", ".join(f".A{bit}(a[{bit}])" for bit in range(5))
     (folder / "top.v").write_text(f"""module top(input clk, input [7:0] a, input [1:0] d, input we, output [3:0] q,
@@ -114,11 +114,11 @@ endmodule
     return cells
 
 
-def test_memories_of_one_port_are_made_of_those_that_are_packed(synthesized: dict[str, Any]) -> None:
+def test_memories_of_one_port_become_types_that_can_be_packed(synthesized: dict[str, Any]) -> None:
     memories = [cell for cell in synthesized.values() if cell["type"].startswith("RAM")]
     assert sorted(cell["type"] for cell in memories) == ["RAM32X1D"] + ["RAM64X1D"] * 7
     assert "$scopeinfo" not in {cell["type"] for cell in synthesized.values()}
-    # The second port reads, where the write port writes.
+    # The second port reads at the address of the write port.
     for cell in memories:
         pins = cell["connections"]
         assert not pins.get("SPO") and pins["DPO"]
@@ -126,7 +126,7 @@ def test_memories_of_one_port_are_made_of_those_that_are_packed(synthesized: dic
     assert sorted(int(cell["parameters"]["INIT"], 2) for cell in memories) == [0] * 7 + [5]
 
 
-def test_eight_registers_in_a_row_become_a_lut_and_seven_do_not(synthesized: dict[str, Any]) -> None:
+def test_a_chain_of_eight_registers_becomes_a_lut_but_one_of_seven_does_not(synthesized: dict[str, Any]) -> None:
     kinds = Counter(cell["type"] for cell in synthesized.values() if cell["type"].startswith(("FD", "SRL")))
     assert kinds == {"FDRE": 7, "SRL16E": 1}
 
@@ -137,7 +137,7 @@ def carry(outputs: list[Any]) -> dict[str, Any]:
         "S": [10, 11, "0", "0"], "DI": [12, 13, "0", "0"], "CI": ["0"], "O": [20, 21, 22, 23], "CO": outputs}}
 
 
-def test_netlist_is_tied_and_freed(tmp_path: Path) -> None:
+def test_open_inputs_are_tied_and_unused_pins_removed(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     pll = {"type": "PLLE2_ADV", "parameters": {}, "port_directions": {"CLKIN1": "input", "RST": "input"},
            "connections": {"CLKIN1": [2], "RST": [9]}}
@@ -145,14 +145,14 @@ def test_netlist_is_tied_and_freed(tmp_path: Path) -> None:
     module = {"ports": {name: {"direction": "output", "bits": bits} for name, bits in outputs.items()},
               "cells": {"pll": pll, "sum": carry([24, 25, 26, 27]), "compare": carry([28, 29, 30, 31])}}
     for index, port in enumerate(("O", "S", "DI")):
-        # The second one's bits are its own.
+        # The second cell has nets of its own.
         module["cells"]["compare"]["connections"][port] = [40 + 10 * index + bit for bit in range(4)]
     path.write_text(json.dumps({"modules": {"top": module}}), encoding="utf-8")
     assert prepare(path, "top") == Prepared(1 + 1 + 1 + 1 + 1 + 1 + 7 + 16, 4)
     cells = json.loads(path.read_text(encoding="utf-8"))["modules"]["top"]["cells"]
     tied = cells["pll"]["connections"]
     assert (tied["CLKINSEL"], tied["CLKIN2"], tied["RST"], tied["DADDR"]) == (["1"], ["0"], [9], ["0"] * 7)
-    # The last bit that is read needs no DI. Without S the packer ends, at "x" its timing does: neither may be there.
+    # The last used bit needs no DI. The packer aborts if S is missing, and timing analysis at "x": neither may occur.
     kept = {"sum": {"DI[0]": [12]}, "compare": {"DI[0]": [60], "DI[1]": [61], "DI[2]": [62]}}
     for name, wanted in kept.items():
         pins = cells[name]["connections"]
@@ -162,7 +162,7 @@ def test_netlist_is_tied_and_freed(tmp_path: Path) -> None:
         assert "x" not in str(pins)
 
 
-def test_cells_that_cannot_be_packed_are_told(tmp_path: Path) -> None:
+def test_cells_that_cannot_be_packed_are_named(tmp_path: Path) -> None:
     path = tmp_path / "top.json"
     cells = {str(number): {"type": kind} for number, kind in enumerate(("$scopeinfo", "RAM256X1S", "RAM256X1S"))}
     path.write_text(json.dumps({"modules": {"top": {"cells": cells, "ports": {}}}}), encoding="utf-8")
@@ -179,7 +179,7 @@ def test_clocks_follow_buffers_and_dividers() -> None:
     buffers = {f"b{bit}": {"type": "BUFG", "connections": {"I": [bit], "O": [bit + 10]}} for bit in (5, 6)}
     module = {**NETLIST["modules"]["top"], "netnames": {
         "pad": {"bits": [2]}, "delay": {"bits": [15]}, "both": {"bits": [7, 16]}, "data": {"bits": [8]}}}
-    # The PLL stands before what feeds it.
+    # The PLL is listed before the cell that drives it.
     module["cells"] = {"pll": pll, **buffers, **module["cells"]}
     netlist = {"modules": {"top": module}}
     assert clock_table(netlist, "top", {"clk100_0__io": 100_000_000}) == {"pad": 100, "delay": 200, "both[1]": 100}
@@ -192,7 +192,7 @@ Programs = Callable[..., Path]
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, quick_synthesis: list[list[str]]) -> Programs:
-    """Put stand-ins on an otherwise empty PATH, and a database where the environment says; nothing is elaborated."""
+    """Put stand-ins on an otherwise empty PATH, set up the databases, and skip elaboration."""
     plan = SimpleNamespace(files={"build_top.json": '{"commands": []}', "top.v": ""}, extract=lambda _: None)
     monkeypatch.setattr(build_module, "elaborate", lambda *_, **__: plan)
     monkeypatch.chdir(tmp_path)
@@ -230,7 +230,7 @@ def test_older_command_line(programs: Programs, tmp_path: Path) -> None:
     assert (result.missing, result.toolchain) == ((), "Yosys, nextpnr-xilinx")
     assert result.why == "Vivado was not used: vivado not on the PATH"
     assert (result.bitstream, result.bitstream_bytes) == ("top.bit", len(FRAMES))
-    # What our table does not know has to reach the fastest that it knows.
+    # A clock that is not in our table must reach the highest target in it.
     assert result.timings == {"clk": Timing("clk", 98.76, 100.0, ()), "mine": Timing("mine", 120, 100.0, ())}
     assert json.loads((folder / "nextpnr-xilinx.called").read_text()) == [
         "--chipdb", f"{tmp_path}/chips/{name}", "--xdc", "openxc7.xdc", "--fasm", "top.fasm", "--json", "top.json",
@@ -242,8 +242,9 @@ def test_older_command_line(programs: Programs, tmp_path: Path) -> None:
         "top.bit"]
 
 
-def test_folders_may_be_named_from_here(programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The programs run elsewhere."""
+def test_folders_may_be_given_as_relative_paths(programs: Programs, tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs run in another folder."""
     folder = programs(OLDER, WRITES)
     (tmp_path / "chips" / f"{PART}.bin").touch()
     monkeypatch.setenv("PATH", "bin:/usr/bin:/bin")
@@ -273,7 +274,7 @@ def test_newer_command_line(own: bool, programs: Programs, tmp_path: Path, monke
         "top.json", "--freq", "100", "--seed", "7", "--timing-allow-fail", "--log", "top.tim"]
 
 
-def test_frames_that_lack_a_feature_are_no_bitstream(programs: Programs) -> None:
+def test_frames_without_a_requested_feature_give_no_bitstream(programs: Programs) -> None:
     folder = programs(NEWER, WRITES, frames="")
     with pytest.raises(FailedStepError) as error:
         build(small("arty_a7"), OnChip(4096), folder)
@@ -284,7 +285,7 @@ def test_frames_that_lack_a_feature_are_no_bitstream(programs: Programs) -> None
     assert not (folder / "top.bit").exists()
 
 
-def test_what_a_failed_program_said_stays(programs: Programs) -> None:
+def test_output_of_a_failed_program_is_kept(programs: Programs) -> None:
     folder = programs(NEWER, WRITES + "print('no bel')\nsys.exit(3)")
     with pytest.raises(FailedStepError) as error:
         build(small("arty_a7"), OnChip(4096), folder)
@@ -293,7 +294,8 @@ def test_what_a_failed_program_said_stays(programs: Programs) -> None:
     assert (folder / "top.fasm").is_file()
 
 
-def test_why_the_open_tools_are_not_taken(programs: Programs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reasons_why_the_open_tools_are_not_used(programs: Programs, tmp_path: Path,
+                                                 monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert find_openxc7("XC7K70T") == "XC7K70T is not an Artix-7 with a known database"
     assert find_openxc7(DEVICE) == "nextpnr-xilinx, fasm2frames, xc7frames2bit not on the PATH"
@@ -327,7 +329,7 @@ def test_choice_of_programs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
     assert str(error.value) == ("--toolchain vivado: ulx3s_85f is built with Yosys, nextpnr-ecp5 alone")
 
 
-def test_frames_are_held_against_the_database(tmp_path: Path) -> None:
+def test_frames_are_checked_against_the_database(tmp_path: Path) -> None:
     family = database(tmp_path)
     (tmp_path / "top.fasm").write_text(FASM, encoding="utf-8")
     (tmp_path / "top.frames").write_text(FRAMES, encoding="utf-8")

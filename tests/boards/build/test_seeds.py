@@ -1,4 +1,4 @@
-"""Placing with several seeds at once: which one is kept, what is left of the others; nextpnr is a stand-in."""
+"""Placing with several seeds at once: which result is kept, and what remains of the others; nextpnr is a stand-in."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ from tq_hw.boards.build.seeds import place_and_route
 from tq_hw.boards.build.tools import TOOLS, Tool
 from tq_hw.model.errors import ToolError
 
-#: Waits and reaches what `plan.json` says of its seed; writes what nextpnr writes, where it is told to.
+#: Waits and reports the clock rates that `plan.json` gives for its seed; writes nextpnr's files where it is told to.
 PROGRAM = f"""#!{sys.executable}
 import json, sys, time
 words = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -58,7 +58,7 @@ def test_the_best_seed_is_kept(folder: Path) -> None:
     assert (folder / "top.config").read_text() == (folder / "top.tim").read_text() == "4"
 
 
-def test_tasks_of_others_bring_the_best_seed_back(folder: Path) -> None:
+def test_cluster_tasks_return_the_best_seed(folder: Path) -> None:
     arguments = [*ARGUMENTS, "--plan", "plan.json"]
     write_plan(folder, {3: (0, {"a": 90}), 4: (0, {"a": 99}), 5: (0, {"a": 80})})
     placed = place_on_cluster("place", arguments, folder, [3, 4, 5], None)
@@ -69,7 +69,7 @@ def test_tasks_of_others_bring_the_best_seed_back(folder: Path) -> None:
     assert (placed.seed, dict(placed.reached)) == (4, {3: 0.9, 4: 1.0})
 
 
-def test_a_seed_that_meets_the_timing_ends_the_others(folder: Path) -> None:
+def test_a_seed_that_meets_the_timing_stops_the_others(folder: Path) -> None:
     write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {"a": 100})})
     start = time.monotonic()
     told: list[float] = []
@@ -79,7 +79,7 @@ def test_a_seed_that_meets_the_timing_ends_the_others(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
 
 
-def test_the_others_get_half_as_long_again(folder: Path) -> None:
+def test_the_other_seeds_are_stopped_after_half_as_long_again(folder: Path) -> None:
     write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {"a": 99})})
     start = time.monotonic()
     placed = place_and_route("place", ARGUMENTS, folder, [1, 2])
@@ -88,7 +88,7 @@ def test_the_others_get_half_as_long_again(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == ["plan.json", "timing.json", "top.config", "top.tim"]
 
 
-def test_a_seed_that_fails_ends_the_others(folder: Path) -> None:
+def test_a_seed_that_fails_stops_the_others(folder: Path) -> None:
     write_plan(folder, {1: (60, {"a": 200}), 2: (0.2, {})})
     start = time.monotonic()
     with pytest.raises(ToolError) as error:
@@ -97,7 +97,7 @@ def test_a_seed_that_fails_ends_the_others(folder: Path) -> None:
     assert time.monotonic() - start < 30
 
 
-#: As nextpnr 0.9 writes it; it would go on looking for room.
+#: As nextpnr 0.9 writes it; nextpnr itself would keep looking for room.
 USE = """Info: Device utilisation:
 Info: \t          TRELLIS_IO:       4/    197     2%
 Info: \t        TRELLIS_COMB:   24684/  24288   101%

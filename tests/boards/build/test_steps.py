@@ -1,4 +1,4 @@
-"""Programs that end without an error and have not done what they should: each is named, with what is missing."""
+"""Programs that end without an error but have not done their work: messages name the program and what is missing."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ COMMANDS = {"ulx3s_85f": [["yosys", "-q", "top.ys"], ["nextpnr-ecp5", "--report"
 
 @pytest.fixture
 def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
-    """Put a stand-in on the PATH, in place of a package's program, too; nothing is elaborated."""
+    """Put a stand-in on the PATH, also in place of a package's program, and skip elaboration."""
     monkeypatch.setattr(build_module, "elaborate", lambda board, *_, **__: SimpleNamespace(
         files={"build_top.json": json.dumps({"commands": COMMANDS[board.name]})}, extract=lambda _: None))
     (tmp_path / "out").mkdir()
@@ -38,7 +38,7 @@ def put(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Put:
 
 
 def refusal(board: str, folder: Path) -> str:
-    """Return why a board is not built."""
+    """Return the message of a failed build."""
     with pytest.raises(FailedStepError) as error:
         build(small(board), OnChip(4096), folder)
     return str(error.value)
@@ -75,8 +75,8 @@ def test_place_and_route_without_results(put: Put, tmp_path: Path, quick_synthes
     assert refusal("ulx3s_85f", tmp_path / "out") == message
 
 
-def test_a_cluster_that_goes_away_leaves_the_folder(put: Put, tmp_path: Path, quick_synthesis: list[list[str]],
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_is_lost_leaves_the_folder(put: Put, tmp_path: Path, quick_synthesis: list[list[str]],
+                                                  monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise OptionError("--scheduler tcp://a:1: no Dask scheduler answers there: timed out")
 

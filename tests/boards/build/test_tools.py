@@ -1,4 +1,4 @@
-"""How programs are run: what they have started ends with them, and what is said when one does not start or end well."""
+"""Running programs: their child processes end with them, and messages when one does not start or fails."""
 
 import time
 from pathlib import Path
@@ -9,12 +9,12 @@ from stand_ins import stand_in
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.model.errors import ToolError
 
-#: Starts another program and tells its process; `then` follows.
+#: Starts a child process and writes its process number to a file; `then` follows.
 PARENT = "import subprocess\nchild = subprocess.Popen(['sleep', '60'])\nopen('child', 'w').write(str(child.pid))\n"
 
 
 def gone(process: int) -> bool:
-    """Wait for a process to end."""
+    """Wait until a process has ended."""
     for _ in range(100):
         try:
             state = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()[0]
@@ -27,10 +27,10 @@ def gone(process: int) -> bool:
 
 
 class StopError(Exception):
-    """Somebody wants the program to end."""
+    """Asks for the end of the program."""
 
 
-def test_what_a_program_has_started_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_end_with_a_stopped_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "bin", "vivado", PARENT + "child.wait()", monkeypatch)
 
     def stop(_seconds: float) -> None:
@@ -42,14 +42,14 @@ def test_what_a_program_has_started_ends_with_it(tmp_path: Path, monkeypatch: py
     assert gone(int((tmp_path / "child").read_text(encoding="ascii")))
 
 
-def test_what_a_failed_program_has_started_ends_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_child_processes_end_with_a_failed_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in(tmp_path / "bin", "vivado", PARENT + "sys.exit(2)", monkeypatch)
     with pytest.raises(ToolError, match="^vivado failed with exit code 2; "):
         run_tool("vivado", [], tmp_path)
     assert gone(int((tmp_path / "child").read_text(encoding="ascii")))
 
 
-def test_a_program_that_a_signal_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_killed_by_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = "import os, signal\nprint('placing', flush=True)\nos.kill(os.getpid(), signal.{})"
     for name, words in (("SIGKILL", "SIGKILL, as the system does when memory runs out"), ("SIGABRT", "SIGABRT")):
         stand_in(tmp_path / "bin", "vivado", ended.format(name), monkeypatch)

@@ -1,4 +1,4 @@
-"""Masters on one memory: random bursts with pauses everywhere, through every part that can lie between."""
+"""Two masters on one memory: random bursts with random pauses, through every combination of parts in between."""
 
 import random
 from collections.abc import Callable
@@ -17,7 +17,7 @@ MEMORY_BYTES = 4096
 
 
 class Path(wiring.Component):
-    """Two masters of 8 bytes, and what lies between them and a memory of `cell_bytes`, on its own clock or not."""
+    """Two masters of 8 bytes, a memory of `cell_bytes`, on the same clock or its own, and the parts in between."""
 
     def __init__(self, cell_bytes: int, crossing: bool, image: bytes) -> None:
         self.cell_bytes, self.crossing, self.image = cell_bytes, crossing, image
@@ -58,14 +58,14 @@ async def until(ctx: Any, condition: Any, *values: Any) -> list[int]:
 
 
 class Master:
-    """Random bursts on one port: first some writes, answered in order, then reads of what was written."""
+    """Random bursts on one port: first some writes, each with a response, then reads of what was written."""
 
     def __init__(self, port: Any, seed: int, base: int, memory: bytearray) -> None:
         self.port, self.rng, self.base, self.memory = port, random.Random(seed), base, memory
         self.beats_read = 0
 
     def bursts(self) -> list[tuple[int, int]]:
-        """Return address and beats of a few bursts in this master's half, one of them beyond the memory."""
+        """Return address and beats of a few bursts in this master's half; one may be beyond the memory."""
         found = []
         for _ in range(self.rng.randrange(1, 5)):
             beats = self.rng.choice((1, 2, 3, 16, 32))
@@ -120,7 +120,7 @@ async def reads(master: Master, ctx: Any, bursts: list[tuple[int, int]], asked: 
 
 
 def simulate(cell_bytes: int, crossing: bool, mem_ns: int, rounds: int) -> int:
-    """Run both masters at once; return the beats that were read and compared."""
+    """Run both masters concurrently; return the number of beats that were read and compared."""
     rng = random.Random(cell_bytes)
     memory = bytearray(rng.randbytes(MEMORY_BYTES))
     design = Path(cell_bytes, crossing, bytes(memory))
@@ -172,5 +172,5 @@ def simulate(cell_bytes: int, crossing: bool, mem_ns: int, rounds: int) -> int:
     pytest.param(8, False, 10, id="same width, one clock"), pytest.param(2, False, 10, id="narrow"),
     pytest.param(2, True, 13, id="narrow, slower clock"), pytest.param(8, True, 7, id="same width, faster clock"),
     pytest.param(16, False, 10, id="wide"), pytest.param(32, True, 9, id="four times as wide, faster clock")])
-def test_what_is_written_is_read(cell_bytes: int, crossing: bool, mem_ns: int) -> None:
+def test_reads_return_what_was_written(cell_bytes: int, crossing: bool, mem_ns: int) -> None:
     assert simulate(cell_bytes, crossing, mem_ns, rounds=12) > 200

@@ -1,4 +1,4 @@
-"""The bridge against a board in Python, byte for byte: every command, every error, stalls, damaged frames."""
+"""The bridge and a board in Python give the same bytes: every command, every error, stalls, damaged frames."""
 
 import random
 from typing import Any
@@ -12,7 +12,7 @@ from tq_hw.boards.link.protocol import Command, Request
 from tq_hw.isa.config import Config
 
 GAP_CYCLES = 400
-#: No request takes longer, with stalls.
+#: Limit for any request, with stalls.
 LONGEST_CYCLES = 8000
 BASE = IDENTITY.memory_base
 
@@ -30,7 +30,7 @@ async def until(ctx: Any, condition: Any, *values: Any) -> list[int]:
 
 
 class Rig:
-    """A bridge in the simulator between a register file, a memory, and whoever sends bytes."""
+    """A bridge in the simulator, with registers, a memory, and the sender of bytes."""
 
     def __init__(self, bus_bytes: int, *, seed: int = 0, stalls: float = 0.0, latency: int = 3) -> None:
         self.bus_bytes, self.latency = bus_bytes, latency
@@ -91,7 +91,7 @@ class Rig:
     async def writes_process(self, ctx: Any) -> None:
         dut = self.dut
         while True:
-            # Address and data are taken in either order.
+            # Address and data may be accepted in either order.
             order = self.rng.random() < 0.5
             addr = None if order else await self.taken(ctx, dut.m_axi_awvalid, dut.m_axi_awready, dut.m_axi_awaddr)
             while not ctx.get(dut.m_axi_wvalid):
@@ -158,7 +158,7 @@ class Rig:
 
 
 def random_request(rng: random.Random, sequence: int, session: int) -> Request:
-    """Mostly legal requests, with sizes and places near every limit."""
+    """Return a request, mostly legal, with sizes and addresses near every limit."""
     command = rng.choice([Command.READ_REGISTERS, Command.WRITE_REGISTERS, Command.READ_MEMORY, Command.WRITE_MEMORY,
                           Command.READ_MEMORY, Command.WRITE_MEMORY, Command.OPEN])
     if rng.random() < 0.03:
@@ -181,7 +181,7 @@ def random_request(rng: random.Random, sequence: int, session: int) -> Request:
 
 @pytest.mark.parametrize("stalls", [0.0, 0.5], ids=["free", "stalls"])
 @pytest.mark.parametrize("bus_bytes", [4, 8, 16])
-def test_every_command_answers_as_the_reference(bus_bytes: int, stalls: float) -> None:
+def test_every_answer_is_that_of_the_reference(bus_bytes: int, stalls: float) -> None:
     rig = Rig(bus_bytes, seed=bus_bytes, stalls=stalls)
     rng = random.Random(100 + bus_bytes)
 
@@ -196,7 +196,7 @@ def test_every_command_answers_as_the_reference(bus_bytes: int, stalls: float) -
 
 
 def damaged(frame: bytes, rng: random.Random, one_in: int) -> bytes:
-    """Drop, flip and double bytes, each about once in `one_in` bytes."""
+    """Drop, flip or double bytes, each about once in `one_in` bytes."""
     out = bytearray()
     for byte in frame:
         kind = rng.randrange(one_in)
@@ -227,7 +227,7 @@ def test_damaged_frames_change_nothing_and_the_board_recovers(seed: int) -> None
     rig.run(bench)
 
 
-def test_a_write_that_is_sent_again_is_not_executed_again() -> None:
+def test_a_repeated_write_is_executed_once() -> None:
     rig = Rig(8)
     start = Request(Command.WRITE_REGISTERS, 5, 7, 4, 8, (1).to_bytes(4, "little")).to_bytes()
 
@@ -274,7 +274,7 @@ def test_an_error_of_the_memory_is_reported(write: bool) -> None:
     rig.run(bench)
 
 
-def test_a_memory_that_does_not_answer_is_given_up_and_found_again() -> None:
+def test_a_memory_that_does_not_answer_times_out_and_recovers() -> None:
     rig = Rig(8)
     rig.deaf_memory = True
 

@@ -1,4 +1,4 @@
-"""The leveller on LiteDRAM's own controller of the Arty's DDR3, with LiteDRAM's model of the DRAM behind it."""
+"""The leveller with LiteDRAM's controller of the Arty's DDR3 and LiteDRAM's model of the DRAM."""
 
 import ctypes
 import json
@@ -22,14 +22,14 @@ from tq_hw.boards.gateware.phy_model import ARTY_SHAPE, PhyModel, model_register
 
 _PORT_INPUTS = ("arvalid", "awvalid", "wvalid", "rready", "bready")
 _SETTINGS = ("dly_sel", "rdly_dq_rst", "rdly_dq_inc", "rdly_dq_bitslip_rst", "rdly_dq_bitslip")
-#: A page of the bus with no registers, where those of the PHY are put.
+#: A page of the bus without registers, for those of the PHY.
 _FREE_PAGE = 0x1000
 _MOST_CYCLES = 1_000_000
 Eye = tuple[int, int, int]
 
 
 class Design(Elaboratable):
-    """Leveller and core; the model of the PHY listens, and garbles what is read while a byte's settings are wrong."""
+    """Leveller and core; a model of the PHY watches the bus, and corrupts reads while a byte's settings are wrong."""
 
     def __init__(self, registers: dict[str, int]) -> None:
         self.registers = registers | {f"ddrphy_{name}": _FREE_PAGE + 4 * place for place, name in enumerate(_SETTINGS)}
@@ -46,7 +46,7 @@ class Design(Elaboratable):
         m = Module()
         m.domains.sync = ClockDomain()
         m.d.comb += [ClockSignal().eq(self.clk), ResetSignal().eq(self.rst)]
-        # The DRAM model needs no waking; LiteDRAM's sequence has other addresses in this core.
+        # The DRAM model needs no initialization; LiteDRAM's sequence has other addresses in this core.
         wake = ((self.registers["sdram_dfii_control"], 0xE, 0),)
         m.submodules.leveller = leveller = Leveller(plan_levelling(wake, self.registers, ARTY_SHAPE))
         m.submodules.phy = phy = PhyModel(ARTY_SHAPE, self.registers)
@@ -66,7 +66,7 @@ class Design(Elaboratable):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """All of it in Verilator."""
+    """The design in Verilator."""
     pytest.importorskip("litedram")
     folder = tmp_path_factory.mktemp("ddr3")
     run = subprocess.run([sys.executable, RTL.parent / "ddr3_core.py", folder, json.dumps(asdict(ARTY_SHAPE))],
@@ -92,7 +92,7 @@ def test_controller_gets_the_dram_when_both_bytes_have_a_window(library: ctypes.
 
 
 @pytest.mark.slow
-def test_controller_does_not_get_it_when_one_has_none(library: ctypes.CDLL) -> None:
+def test_controller_does_not_get_the_dram_when_one_byte_has_no_window(library: ctypes.CDLL) -> None:
     found = level(library, [(9, 9, 1), (0, 0, 0)])
     assert found == {"end": 2, "windows": [(9, 9, 1), (0, 0, 0)], "good": 1, "init_done": 0, "init_error": 1}
 

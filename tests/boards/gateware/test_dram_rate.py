@@ -1,4 +1,4 @@
-"""What LiteDRAM's cores give a master that reads block after block: the rates that schedules are made for."""
+"""The rates at which LiteDRAM's cores serve a master that reads block after block; schedules assume them."""
 
 import ctypes
 import json
@@ -23,13 +23,13 @@ from tq_hw.boards.gateware.axi import MEMORY_ID_BITS, AxiSignature
 from tq_hw.boards.gateware.dram import DramPath, add_sequencer, memory_ports
 from tq_hw.isa.layout import BURST_BYTES
 
-#: Pins of an SDR chip and their widths.
+#: Pins of an SDR chip, with their widths.
 PINS = {"a": 13, "ba": 2, "dm": 2, "ras_n": 1, "cas_n": 1, "we_n": 1, "cs_n": 1, "cke": 1}
 CYCLES = 100_000
 
 
 class Reader(wiring.Component):
-    """Ask for one block of BURST_BYTES after the other, and count the beats that come."""
+    """Requests one block of BURST_BYTES after the other, and counts the beats that arrive."""
 
     def __init__(self, bus_bytes: int) -> None:
         self._bus_bytes = bus_bytes
@@ -49,7 +49,7 @@ class Reader(wiring.Component):
 
 
 class Design(Elaboratable):
-    """A reader, the way to the core, and the core with what it needs besides."""
+    """A reader, the path to the core, the core, and what it needs."""
 
     def __init__(self, memory: Sdr | Ddr3, bus_bytes: int, sequence: Any) -> None:
         self.memory, self.bus_bytes, self.sequence = memory, bus_bytes, sequence
@@ -87,9 +87,9 @@ class Design(Elaboratable):
 
 def bytes_per_cycle(folder: Path, design: Design, name: str, sources: list[str | Path],
                     halves: tuple[int, int]) -> float:
-    """Return bytes per cycle of the reader's clock; `halves` are half periods of both clocks in one unit.
+    """Return bytes per cycle of the reader's clock; `halves` are the half periods of both clocks, in the same unit.
 
-    The design is called `name` among the `sources`, which have a module `board` at their top.
+    The design is module `name` of `sources`, whose top module is `board`.
     """
     file = to_verilog(design, name, design.ports, folder)
     library = ctypes.CDLL(str(verilate(folder, [file, *sources], "board", RTL / "rate.cpp", optimize="-O1")))
@@ -98,7 +98,7 @@ def bytes_per_cycle(folder: Path, design: Design, name: str, sources: list[str |
 
 
 @pytest.mark.slow
-def test_sdr_gives_what_schedules_are_made_for(tmp_path: Path) -> None:
+def test_sdr_reaches_the_rate_that_schedules_assume(tmp_path: Path) -> None:
     pytest.importorskip("litedram")
     board = BOARDS["ulx3s_85f"]
     memory = board.memories[0]
@@ -114,8 +114,8 @@ def test_sdr_gives_what_schedules_are_made_for(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "bus_bytes", "phases", "halves"), [
     ("arty_a7", 8, 4, (5, 5)), ("arty_a7", 16, 4, (5, 5)), ("ecpix5_85f", 8, 2, (6, 8))])
-def test_ddr3_gives_what_schedules_are_made_for(tmp_path: Path, name: str, bus_bytes: int, phases: int,
-                                                halves: tuple[int, int]) -> None:
+def test_ddr3_reaches_the_rate_that_schedules_assume(tmp_path: Path, name: str, bus_bytes: int, phases: int,
+                                                     halves: tuple[int, int]) -> None:
     pytest.importorskip("litedram")
     board = replace(BOARDS[name], config=replace(BOARDS[name].config, bus_bytes=bus_bytes))
     memory = board.memories[0]
@@ -126,7 +126,7 @@ def test_ddr3_gives_what_schedules_are_made_for(tmp_path: Path, name: str, bus_b
                          capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     registers = json.loads((tmp_path / "registers.json").read_text(encoding="utf-8"))
-    # LiteDRAM's model of the DRAM needs no waking, but the controller has to be given the DRAM, and the port a word.
+    # LiteDRAM's model needs no initialization, but the controller must be given the DRAM, and the port a word.
     sequence = [(registers["sdram_dfii_control"], 1, 0), (registers["ddrctrl_init_done"], 1, 0)]
     design = Design(memory, board.config.bus_bytes, sequence)
     found = bytes_per_cycle(tmp_path, design, "board", ["core.v"], halves)

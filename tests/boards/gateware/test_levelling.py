@@ -1,4 +1,4 @@
-"""Read levelling against a model of PHY and DRAM: windows of any place and width, each byte's its own."""
+"""Read levelling with a model of PHY and DRAM: windows of any position and width, different for each byte."""
 
 from dataclasses import replace
 from random import Random
@@ -36,7 +36,7 @@ class Bench(Elaboratable):
 
 
 def level(eyes: list[Eye], shape: PhyShape = SMALL, *, drift: int = 0) -> dict[str, Any]:
-    """Return what was found, and which bytes are right then, and after the windows have moved by some delays."""
+    """Return the result, and which bytes are correct then, and after the windows have moved by `drift` delays."""
     bench = Bench(shape)
     found: dict[str, Any] = {}
 
@@ -75,7 +75,7 @@ def test_each_byte_gets_the_middle_of_its_window(eyes: list[Eye], windows: list[
 
 
 def test_windows_of_an_artix() -> None:
-    """Drawn ones, at its numbers of delays and bitslips; they may move by almost half of themselves afterwards."""
+    """Random windows, with an Artix's numbers of delays and bitslips; later they move by almost half their width."""
     random = Random(7)
     eyes = [(random.randrange(4, 16), random.randrange(9, 14), slip) for slip in random.sample(range(8), 2)]
     found = level(eyes, ARTY_SHAPE, drift=-4)
@@ -83,14 +83,14 @@ def test_windows_of_an_artix() -> None:
     assert [window[:3] for window in found["windows"]] == eyes
 
 
-def test_a_byte_without_a_window_keeps_the_dram_from_all() -> None:
+def test_levelling_fails_if_one_byte_has_no_window() -> None:
     found = level([(0, 0, 0), (3, 3, 3)])
     assert found == {"early": 0, "done": 0, "failed": 1, "bad": 1, "ready": 0, "error": 1, "good": 2,
                      "windows": [(0, 0, 0, 0), (3, 3, 3, 4)], "drifted": 2}
 
 
-def test_a_wider_dram_is_refused() -> None:
-    """Bytes that nobody compares would be right at every setting."""
+def test_a_wider_dram_is_rejected() -> None:
+    """Bytes that are not compared would seem correct at every setting."""
     wide = replace(SMALL, lanes=8)
     with pytest.raises(OptionError, match="^a DRAM 8 bytes wide cannot be levelled here: expected 2 or fewer$"):
         plan_levelling(WAKE, model_registers(wide), wide)

@@ -1,4 +1,4 @@
-"""Dividers of the PLLs: rates exact to the hertz within the limits of the data sheets, or an error."""
+"""Dividers of the PLLs: rates that are exact to the hertz, within the limits of the data sheets, or an error."""
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -13,7 +13,7 @@ from tq_hw.model.errors import OptionError
 
 MHZ = 1_000_000
 Plan = Callable[[int, Sequence[Clock]], PllPlan]
-#: Planner, and in MHz: least and greatest rate of phase detector and oscillator.
+#: Planner; lowest and highest rate, in MHz, of the phase detector and of the oscillator.
 LIMITS: dict[Toolchain, tuple[Plan, int, int, int, int]] = {
     Toolchain.ECP5: (plan_ecp5, 10, 400, 400, 800), Toolchain.XILINX: (plan_xilinx, 19, 450, 800, 1600),
     Toolchain.ICE40: (plan_ice40, 10, 133, 533, 1066),
@@ -43,18 +43,18 @@ def test_every_board_has_its_clocks(name: str) -> None:
         check(limits[0](given, clocks), clocks, limits)
 
 
-def test_ecp5_loop_closes_over_the_first_clock() -> None:
+def test_feedback_of_an_ecp5_comes_from_the_first_clock() -> None:
     plan = plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(75 * MHZ), Clock(75 * MHZ, 90)])
     assert plan == PllPlan(25 * MHZ, 1, 24, (6, 8, 8), (0, 0, 16), 6)
     assert plan.outputs_hz == (100 * MHZ, 75 * MHZ, 75 * MHZ)
 
 
-def test_a_third_of_a_rate_is_named_to_the_hertz() -> None:
+def test_a_third_of_a_rate_is_given_to_the_hertz() -> None:
     assert plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(83_333_333)]) == PllPlan(25 * MHZ, 1, 20, (5, 6), (0, 0), 5)
 
 
 @pytest.mark.parametrize("hz", [83_333_332, 83_333_334])
-def test_a_hertz_beside_it_is_another_rate(hz: int) -> None:
+def test_a_rate_one_hertz_off_is_rejected(hz: int) -> None:
     with pytest.raises(OptionError, match=r"^EHXPLLL cannot make .* exactly; "):
         plan_ecp5(25 * MHZ, [Clock(100 * MHZ), Clock(hz)])
 
@@ -79,7 +79,7 @@ def test_dividers_of_the_other_families() -> None:
     (plan_xilinx, 100 * MHZ, [Clock(100 * MHZ, 360)],
      "PLLE2_ADV: a clock has a positive rate and a phase of 0 to 359 degrees, not 100000000 Hz and 360 degrees"),
 ])
-def test_what_cannot_be_made_exactly_is_an_error(plan: Plan, given: int, clocks: list[Clock], message: str) -> None:
+def test_rates_that_are_not_exact_are_errors(plan: Plan, given: int, clocks: list[Clock], message: str) -> None:
     with pytest.raises(OptionError) as error:
         plan(given, clocks)
     assert str(error.value) == message

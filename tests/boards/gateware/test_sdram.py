@@ -1,4 +1,4 @@
-"""Link, accelerator and the generated SDR core against a model of the chip: a network's result is bit-exact."""
+"""Link, accelerator and the generated SDR core with a model of the chip: a network's result is bit-exact."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ OUTPUTS = {"a": 13, "ba": 2, "dm": 2, "ras_n": 1, "cas_n": 1, "we_n": 1, "cs_n":
 
 
 class Design(Elaboratable):
-    """What the FPGA of a board with SDR SDRAM holds, less PLL and pins."""
+    """The contents of the FPGA of a board with SDR SDRAM, without PLL and pins."""
 
     def __init__(self, core: DramCore) -> None:
         self.core = core
@@ -70,7 +70,7 @@ class Design(Elaboratable):
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The board of the catalog's core, in Verilator."""
+    """The board with the catalog's core, in Verilator."""
     pytest.importorskip("litedram")
     folder = tmp_path_factory.mktemp("sdram")
     memory = BOARDS["ulx3s_85f"].memories[0]
@@ -85,7 +85,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_network_is_exact_through_the_controller(library: Path) -> None:
     line = SimulatedLine(library, BIT_CYCLES)
-    # The chip's pause, then its sequence.
+    # The chip's power-up pause, then its initialization.
     line.run(30_000)
     device = Device(Link(line))
     model = sample("chain", 3)

@@ -1,4 +1,4 @@
-"""The serial machine's memory with a small scratchpad holds what the full one holds."""
+"""The serial machine's memory with a small scratchpad gives the same words as the full one."""
 
 from random import Random
 from typing import Any
@@ -14,7 +14,7 @@ SCRATCHPAD_BYTES = 2 << 10
 
 
 def test_reads_and_writes_are_those_of_the_full_memory() -> None:
-    """Words of both parts in any order, bytes alone, reads after writes of the other part."""
+    """Words of both parts in any order, single bytes, and reads that follow writes to the other part."""
     m = Module()
     m.submodules.small, m.submodules.full = small, full = SmallCells(SCRATCHPAD_BYTES), Cells()
     random = Random(3)

@@ -1,4 +1,4 @@
-"""The systems without a bus from pin to pin: link, serial machine, memory; a network's result is bit-exact."""
+"""The systems without a bus, from pin to pin (link, serial machine, memory): a network's result is bit-exact."""
 
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ DIGITS = Path(__file__).parents[3] / "examples" / "digits" / "digits.tflite"
 
 
 class Design(Elaboratable):
-    """What the FPGA holds, less pins."""
+    """The contents of the FPGA, without pins."""
 
     def __init__(self, system: SpramSystem) -> None:
         self.system = system
@@ -68,7 +68,7 @@ def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 def test_networks_are_exact_on_the_board(library: Path, request: pytest.FixtureRequest) -> None:
-    """One test, so that one process builds the board; the larger network has one set of inputs."""
+    """One test, so that only one process builds the board; the larger network has one input set."""
     board = TANG if "tang" in request.node.name else BOARD
     for model, sets in ((sample("chain", 3), 2), (read_model(DIGITS), 1)):
         program = compile_model(model, board.config).program

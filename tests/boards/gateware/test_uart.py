@@ -1,4 +1,4 @@
-"""The UART: bytes over the pins, at wrong rates, with noise; the bridge after it."""
+"""The UART: bytes over the pins, with inexact rates and noise, and the bridge after it."""
 
 import random
 from typing import Any
@@ -50,7 +50,7 @@ def simulate(dut: Any, *benches: Any) -> None:
 
 
 def received(cycles: int, bench: Any) -> list[int]:
-    """Return what a receiver of `cycles` per bit makes of the pin that `bench` drives."""
+    """Return what a receiver with `cycles` per bit receives from the pin that `bench` drives."""
     dut = UartReceiver(cycles)
     found: list[int] = []
 
@@ -136,7 +136,7 @@ def test_the_bridge_answers_on_the_pins() -> None:
     assert found == expected
 
 
-def test_a_baud_rate_that_the_clock_cannot_give_is_refused() -> None:
+def test_a_baud_rate_that_the_clock_cannot_give_is_rejected() -> None:
     assert bit_cycles(25_000_000, 115_200) == 217
     with pytest.raises(ValueError, match=r"^a clock of 25 MHz cannot make 3000000 baud: expected 5 or more cycles per "
                                           r"bit and an error of 2 % or less, found 8\.33 cycles$"):

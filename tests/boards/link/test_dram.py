@@ -1,4 +1,4 @@
-"""What the host learns of a DRAM that is levelled, and what it says when that fails."""
+"""What the host reads about a DRAM that is levelled, and its messages when levelling fails."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tq_hw.isa.control import REGISTERS
 
 
 class Board:
-    """A link whose registers are given; the last ones stay."""
+    """A link whose registers have given values; the last ones remain."""
 
     def __init__(self, *answers: tuple[int, int, int]) -> None:
         self.answers = list(answers)
@@ -23,16 +23,16 @@ class Board:
         return list(self.answers.pop(0) if len(self.answers) > 1 else self.answers[0])
 
 
-def test_board_registers_are_beside_the_accelerators() -> None:
+def test_board_registers_are_above_the_accelerators() -> None:
     assert max(register.offset_bytes for register in REGISTERS) < DRAM_REGISTERS[0].offset_bytes
 
 
-def test_windows_are_read_when_the_levelling_has_ended() -> None:
+def test_windows_are_read_after_levelling() -> None:
     board: Any = Board((1, 0, 0), (2, 0x09_03_07_05, 0x01_00_02_00))
     assert await_dram(board) == DramStatus(DramState.READY, (Window(5, 7, 3, 9), Window(0, 2, 0, 1)), ())
 
 
-def test_what_a_report_says_of_a_dram() -> None:
+def test_dram_in_a_report() -> None:
     status = DramStatus(DramState.READY, (Window(5, 7, 3, 8), Window(0, 2, 0, 1)), ())
     assert described(status) == {"state": "READY", "windows": [
         {"first": 5, "length": 7, "slip": 3, "delay": 8}, {"first": 0, "length": 2, "slip": 0, "delay": 1}]}
@@ -42,7 +42,7 @@ def test_what_a_report_says_of_a_dram() -> None:
     assert (described(none), in_words(none)) == (None, "")
 
 
-def test_failures_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_messages_of_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     failed: Any = Board((0x303, 0, 0))
     assert read_dram(failed).failed == (0, 1)
     for board, message in (

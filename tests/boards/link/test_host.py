@@ -1,4 +1,4 @@
-"""Link and device against a board in Python, over lines that are good, bad, and dead."""
+"""Link and device with a board in Python, over good, noisy and dead lines."""
 
 import time
 from dataclasses import replace
@@ -25,7 +25,7 @@ from tq_hw.sim.executor import execute
 
 @pytest.fixture(scope="module")
 def program() -> Program:
-    """A convolution over 6 x 5 x 3."""
+    """A convolution of a 6 x 5 x 3 input."""
     rng = np.random.default_rng(7)
     b = ModelBuilder("small")
     image = b.input((1, 6, 5, 3), scale=0.5, zero_point=-3)
@@ -54,7 +54,7 @@ def device(board: AcceleratorBoard, *, seed: int = 0, one_in: int = 0) -> tuple[
 
 
 def check(board: AcceleratorBoard, one: Device, sets: int) -> None:
-    """Run several input sets and hold every byte against the executor."""
+    """Run several input sets and compare every byte with the executor's."""
     program = board.program
     for number in range(sets):
         inputs = random_inputs(program, number)
@@ -79,7 +79,7 @@ def test_a_good_line_needs_no_repeats(program: Program) -> None:
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bad_line_changes_no_tensor_and_starts_nothing_twice(program: Program, seed: int) -> None:
-    """Bytes dropped, flipped, doubled and delayed, each 1 in 400: together 1 in 100."""
+    """Bytes are dropped, flipped, doubled or delayed, 1 in 400 each: together 1 in 100."""
     board = AcceleratorBoard(program)
     one, link, line = device(board, seed=seed, one_in=100)
     one.load(program)
@@ -92,7 +92,7 @@ def test_a_bad_line_changes_no_tensor_and_starts_nothing_twice(program: Program,
 
 @pytest.mark.usefixtures("still")
 @pytest.mark.parametrize("seed", range(2))
-def test_state_goes_on_over_a_bad_line(stateful: Program, seed: int) -> None:
+def test_state_is_kept_over_a_bad_line(stateful: Program, seed: int) -> None:
     board = AcceleratorBoard(stateful)
     one, _, _ = device(board, seed=seed, one_in=100)
     one.load(stateful)
@@ -131,7 +131,7 @@ def test_a_reset_while_the_session_is_opened(program: Program, at: int) -> None:
         device(board)
 
 
-def test_a_board_that_is_reset_all_the_time_is_given_up(program: Program) -> None:
+def test_a_board_that_is_reset_again_and_again_is_an_error(program: Program) -> None:
     board = AcceleratorBoard(program)
     one, _, _ = device(board)
     board.reset_at = list(range(500, 100_000, 500))
@@ -154,7 +154,7 @@ def test_a_reset_loses_a_state_that_was_to_be_kept(stateful: Program) -> None:
 
 
 def test_programs_stay_in_memory_as_long_as_there_is_room(stateful: Program) -> None:
-    """Each keeps its image and its state; one that does not fit takes the place of all."""
+    """Each keeps its image and its state; one that does not fit replaces all of them."""
     other = replace(stateful, name="other")
     board = AcceleratorBoard(stateful, memory_bytes=2 * memory_bytes([stateful]))
     one, link, _ = device(board)
@@ -176,7 +176,7 @@ def test_programs_stay_in_memory_as_long_as_there_is_room(stateful: Program) -> 
     assert [one.select(each) for each in (other, stateful)] == [True, False]
 
 
-def test_another_configuration_is_refused(program: Program) -> None:
+def test_another_configuration_is_rejected(program: Program) -> None:
     one, _, _ = device(AcceleratorBoard(program, fingerprint=0xDEADBEEF))
     with pytest.raises(OptionError) as found:
         one.load(program)
@@ -184,7 +184,7 @@ def test_another_configuration_is_refused(program: Program) -> None:
                                 "the board has deadbeef; compile it for the board's configuration")
 
 
-def test_a_model_larger_than_memory_is_refused(program: Program) -> None:
+def test_a_model_larger_than_memory_is_rejected(program: Program) -> None:
     one, _, _ = device(AcceleratorBoard(program, memory_bytes=1024))
     with pytest.raises(OptionError) as found:
         one.load(program)
@@ -193,7 +193,7 @@ def test_a_model_larger_than_memory_is_refused(program: Program) -> None:
                                 f"{program.arena_bytes}, state 0), the board has 1024")
 
 
-def test_inputs_of_a_wrong_size_are_refused(program: Program) -> None:
+def test_inputs_of_a_wrong_size_are_rejected(program: Program) -> None:
     one, _, _ = device(AcceleratorBoard(program))
     with pytest.raises(OptionError, match="^no model is loaded$"):
         one.run([])
@@ -215,7 +215,7 @@ def test_an_error_of_the_machine_names_the_operation(program: Program) -> None:
     check(board, one, 1)
 
 
-def test_a_machine_whose_memory_owes_answers_behind_a_stop(program: Program) -> None:
+def test_a_memory_that_owes_answers_after_a_stop_is_reported(program: Program) -> None:
     board = AcceleratorBoard(program)
     one, _, _ = device(board)
     one.load(program)
@@ -238,7 +238,7 @@ def test_a_run_without_end_is_stopped(program: Program) -> None:
     check(board, one, 1)
 
 
-def test_a_dead_line_is_given_up() -> None:
+def test_a_dead_line_is_an_error() -> None:
     class Dead:
         byte_seconds = 0.0
 
@@ -253,7 +253,7 @@ def test_a_dead_line_is_given_up() -> None:
         Link(Dead(), patience_seconds=0.1).open()
 
 
-def test_an_echo_is_not_taken_for_a_board() -> None:
+def test_an_echo_is_not_mistaken_for_a_board() -> None:
     class Echo:
         byte_seconds = 0.0
         data = b""
@@ -269,7 +269,7 @@ def test_an_echo_is_not_taken_for_a_board() -> None:
         Link(Echo(), patience_seconds=0.1).open()
 
 
-def test_a_port_that_sends_without_end_is_given_up() -> None:
+def test_a_port_that_never_stops_sending_is_an_error() -> None:
     class Flood:
         byte_seconds = 0.0
 
@@ -284,7 +284,7 @@ def test_a_port_that_sends_without_end_is_given_up() -> None:
         Link(Flood(), patience_seconds=0.1).open()
 
 
-def test_a_flood_of_bytes_after_the_question_is_given_up() -> None:
+def test_a_flood_of_bytes_after_the_first_request_is_an_error() -> None:
     class Late:
         byte_seconds = 0.0
         asked = False
@@ -300,8 +300,8 @@ def test_a_flood_of_bytes_after_the_question_is_given_up() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_peer_that_says_anything_is_refused_or_believed_in_time(seed: int) -> None:
-    """Answers with a right check sum and any contents: an identity that keeps its rules, or an error."""
+def test_random_answers_are_accepted_or_rejected_in_time(seed: int) -> None:
+    """Answers with a valid checksum and any contents give an identity that obeys its rules, or an error."""
     rng = np.random.default_rng(seed)
 
     class Peer:
@@ -329,8 +329,8 @@ def test_a_peer_that_says_anything_is_refused_or_believed_in_time(seed: int) -> 
         assert identity.memory_base + identity.memory_bytes <= 1 << 32
 
 
-def test_a_slow_board_is_waited_for(program: Program) -> None:
-    """As an emulated one on a busy computer is."""
+def test_the_host_waits_for_a_slow_board(program: Program) -> None:
+    """Such as an emulated one on a busy computer."""
     slow_seconds = 0.4
     board = AcceleratorBoard(program)
 
@@ -356,7 +356,7 @@ def test_a_slow_board_is_waited_for(program: Program) -> None:
     assert (link.read_memory(base + 7, 4), link.repeats) == (bytes(range(7, 11)), 0)
 
 
-def test_a_board_of_another_version_is_refused(program: Program) -> None:
+def test_a_board_with_another_protocol_version_is_rejected(program: Program) -> None:
     board = AcceleratorBoard(program)
     board.identity = replace(board.identity, version=2)
     with pytest.raises(LinkError, match="^the board speaks version 2 of the link protocol, this program 1: build board "
@@ -364,7 +364,7 @@ def test_a_board_of_another_version_is_refused(program: Program) -> None:
         device(board)
 
 
-def test_a_board_without_an_accelerator_is_refused(program: Program) -> None:
+def test_a_board_without_an_accelerator_is_rejected(program: Program) -> None:
     board = AcceleratorBoard(program)
     board.registers[:] = bytes(256)
     with pytest.raises(LinkError) as found:
@@ -373,7 +373,7 @@ def test_a_board_without_an_accelerator_is_refused(program: Program) -> None:
                                 f"00000000, expected 57485154 and {program.fingerprint:08x}")
 
 
-def test_a_refused_request_says_which(program: Program) -> None:
+def test_a_rejected_request_is_named(program: Program) -> None:
     _, link, _ = device(AcceleratorBoard(program))
     with pytest.raises(LinkError, match="^the board refuses READ_MEMORY of 1 bytes at 0x5: BAD_ADDRESS$"):
         link.read_memory(5, 1)
@@ -383,7 +383,7 @@ def test_a_refused_request_says_which(program: Program) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 112))
 def test_no_bad_line_ever_changes_a_tensor(program: Program, seed: int) -> None:
-    """As above with more seeds, and a reset in the middle of each."""
+    """Like the test above, with more seeds and a reset in the middle of each."""
     board = AcceleratorBoard(program)
     board.reset_at = [500 + 297 * (seed - 100)]
     one, _, line = device(board, seed=seed, one_in=100)

@@ -1,4 +1,4 @@
-"""The accelerator behind a UIO device and a buffer that are files, and behind a stand-in for PYNQ."""
+"""The accelerator as a UIO device and a buffer, both made of files, and through a stand-in for PYNQ."""
 
 import errno
 import os
@@ -42,7 +42,7 @@ def device(fake: FakeUio, **options: float) -> Device:
 
 
 def check(one: Device, program: Program, sets: int) -> None:
-    """Run input sets one after the other, with the state that the one before left."""
+    """Run input sets in sequence; each starts with the state that the previous one left."""
     state = program.state
     for number in range(sets):
         inputs = random_inputs(program, number)
@@ -73,8 +73,8 @@ def test_the_verilated_accelerator_behind_the_same_files(fake: FakeUio, program:
             assert one.run(stored(program, random_inputs(program, 0))).cycles > 100
 
 
-def test_the_end_is_waited_for_by_interrupt(fake: FakeUio, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that is a plain file has none; here the registers' file and the interrupt's are two."""
+def test_an_interrupt_ends_the_wait_for_a_run(fake: FakeUio, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A plain file has no interrupt, so the registers and the interrupt are two files here."""
     monkeypatch.setattr(uio, "_MOST_SECONDS", 30)
     fake.slow_seconds = 0.05
     path = fake.add_interrupt()
@@ -110,8 +110,8 @@ def test_a_device_without_an_interrupt_is_polled(code: int, there: bool, monkeyp
     interrupt.close()
 
 
-def test_the_cache_is_in_step_at_every_hand_over(program: Program) -> None:
-    """Each start sees all that was written, each read what the accelerator wrote; nothing is said twice."""
+def test_the_cache_is_synchronized_at_every_transfer(program: Program) -> None:
+    """Each start sees all writes, each read what the accelerator wrote; no synchronization is repeated."""
     said: list[str] = []
     memory = bytearray(4096)
 
@@ -150,7 +150,7 @@ def test_the_cache_is_in_step_at_every_hand_over(program: Program) -> None:
         link.read_memory(BASE + 4090, 8)
 
 
-def test_an_error_of_the_machine_is_told(fake: FakeUio, program: Program) -> None:
+def test_an_error_of_the_machine_is_reported(fake: FakeUio, program: Program) -> None:
     fake.board.stop_with = Status.BAD_ADDRESS
     with fake:
         one = device(fake)
@@ -194,7 +194,7 @@ def test_registers_of_something_else(fake: FakeUio) -> None:
     (lambda fake: fake.sync.rename(fake.sync.with_name("other")), "buffer {buffer}: there is no {sync}: load the "
      "kernel module u-dma-buf, with a buffer of this name in the device tree"),
 ])
-def test_what_is_not_there_is_named(fake: FakeUio, change: Any, message: str) -> None:
+def test_missing_files_are_named(fake: FakeUio, change: Any, message: str) -> None:
     change(fake)
     with pytest.raises(LinkError) as error:
         device(fake)
@@ -202,7 +202,7 @@ def test_what_is_not_there_is_named(fake: FakeUio, change: Any, message: str) ->
 
 
 def test_pynq_gives_the_same(fake: FakeUio, program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PYNQ's own MMIO and allocate do what these do: words at offsets, an array of bytes with an address."""
+    """PYNQ's MMIO and allocate do the same as these: words at offsets, and an array of bytes with an address."""
     files = uio.UioRegisters(str(fake.uio))
     made: list[tuple[Any, ...]] = []
 

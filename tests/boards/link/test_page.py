@@ -1,4 +1,4 @@
-"""The committed page of the link is what the module gives."""
+"""The committed page about the link is what the module generates."""
 
 from pathlib import Path
 

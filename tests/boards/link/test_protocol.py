@@ -1,4 +1,4 @@
-"""Frames: their bytes, how they are found in a damaged stream, and what the CRC is sure to see."""
+"""Frames: their bytes, how they are found in a damaged stream, and which errors the CRC always detects."""
 
 import random
 import zlib
@@ -43,7 +43,7 @@ def test_a_size_beyond_the_largest_ends_the_frame_at_once() -> None:
     assert fed(receiver, WRITE.to_bytes()) == [WRITE]
 
 
-def test_identity_travels() -> None:
+def test_identity_survives_the_transfer() -> None:
     identity = Identity(1, 2, 0x300, 0x400, 5, 6)
     assert Identity.from_bytes(identity.to_bytes()) == identity
     with pytest.raises(ValueError, match="^an identity has 24 bytes, not 23$"):
@@ -52,8 +52,8 @@ def test_identity_travels() -> None:
         Identity.from_bytes(identity.to_bytes()[:-4] + bytes(4))
 
 
-def test_up_to_four_flipped_bits_are_always_seen() -> None:
-    """Two pairs of flips never cancel: the effects of all pairs on the CRC of the longest frame differ."""
+def test_up_to_four_flipped_bits_are_always_detected() -> None:
+    """Two pairs of flips never cancel, since all pairs have different effects on the CRC of the longest frame."""
     body_bytes = 10 + protocol.MOST_BYTES + protocol.CRC_BYTES
     single = []
     for bit in range(8 * (body_bytes - protocol.CRC_BYTES)):
@@ -69,7 +69,7 @@ def test_up_to_four_flipped_bits_are_always_seen() -> None:
     assert not np.isin(effects, pairs).any(), "three flips can cancel"
 
 
-def test_random_damage_is_seen() -> None:
+def test_random_damage_is_detected() -> None:
     rng = random.Random(4)
     for _ in range(2000):
         good = Request(Command.WRITE_MEMORY, 7, 9, 16, 0, rng.randbytes(16))
@@ -83,7 +83,7 @@ def test_random_damage_is_seen() -> None:
         else:
             frame[at] ^= rng.randrange(1, 256)
         found = fed(Receiver(REQUEST_SYNC), bytes(frame))
-        # A byte doubled before or after the frame leaves it whole.
+        # A byte inserted before or after the frame leaves it intact.
         assert all(isinstance(one, bytes) or one == good for one in found)
 
 

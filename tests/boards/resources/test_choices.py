@@ -1,4 +1,4 @@
-"""Bytes that synthesis chooses among, counted from sizes alone, held against the geometry that the hardware has."""
+"""Numbers of bytes among which multiplexers choose: computed from sizes alone, equal to those of the hardware."""
 
 import random
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def machines(count: int) -> Iterator[Config]:
     while count:
         try:
             yield Config("drawn", chance.randint(3, 32), chance.randint(2, 32), chance.randint(1, 16), 64 << 10)
-        except ConfigError:  # most draws are no machine
+        except ConfigError:  # most draws are illegal
             continue
         count -= 1
 
@@ -40,7 +40,7 @@ def test_lanes_choose_among_the_places_of_their_elements() -> None:
 
 @pytest.mark.parametrize(("sizes", "count"), [
     ((4, 4, 2), 3 * (4 + 4)), ((16, 8, 4), 3 * 4 * 16),
-    # Feeds without a depthwise group feed rows alone: four bytes, which are rotated from 8, 16, 32 and 32.
+    # Feeds without a depthwise group feed only rows: four bytes, rotated from 8, 16, 32 and 32.
     ((4, 20, 2), 20 + 4 * 32 + 2 * (4 + 8 + 16 + 32 + 32)),
     ((24, 3, 1), 3 * (24 + 4 * 32))])
 def test_rotators_have_the_bytes_that_are_used(sizes: tuple[int, int, int], count: int) -> None:
@@ -49,7 +49,7 @@ def test_rotators_have_the_bytes_that_are_used(sizes: tuple[int, int, int], coun
 
 @pytest.mark.parametrize(("sizes", "count"), [
     ((8, 8, 8), 0), ((4, 4, 4), 0),
-    # Of four lanes each has its biases at one place of their words, and its shifts, of six bits, at two.
+    # With four lanes, each has its biases at one place of their words, and its shifts, of six bits, at two.
     ((8, 8, 4), 4 * 0.75), ((8, 8, 1), 4 + 4 + 7 * 0.75)])
 def test_parameters_come_from_the_places_of_their_channels(sizes: tuple[int, int, int], count: float) -> None:
     assert parameter_choices(Config("x", *sizes, 64 << 10)) == count

@@ -1,8 +1,8 @@
-"""The rule of multipliers against the elaborated design: every product in it, whose operands no constant makes a shift.
+"""The rule for multipliers agrees with the elaborated design, in every product that no constant reduces to a shift.
 
-Yosys makes multipliers of 18 x 18 bits of each with nine bits or more, also where one operand is a negative constant,
-or one that is no power of two; of the latter it does at times where the product has fewer bits. So a product that the
-rule does not count is an error before anything is synthesized.
+Yosys maps each product of nine bits or more to multipliers of 18 x 18 bits, also with an operand that is a negative
+constant or no power of two; with the latter it sometimes maps narrower products, too. So a product that the rule does
+not count is an error before synthesis.
 """
 
 import importlib
@@ -23,9 +23,9 @@ from tq_hw.isa.sizes import ceil_div
 
 rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 UNITS: dict[str, Any] = {"array": ArrayUnit, "vector": VectorUnit, "load": LoadUnit, "store": StoreUnit, "fetch": Fetch}
-#: Of a result; of a multiplier's operands.
+#: Least bits of a result; bits of a multiplier's operands.
 LEAST_BITS, OPERAND_BITS = 9, {"ecp5": (18, 18), "xc7": (25, 18)}
-#: Words that hold several blocks of channels, sizes that are no powers of two, all options.
+#: Words of several blocks of channels, sizes that are no powers of two, all options.
 CONFIGS = (Config("coded", 4, 20, 2, 64 << 10, compressed_weights=1),
            Config("sub_blocks", 9, 3, 3, 16 << 10, acc_words=16, bus_bytes=4),
            Config("three_lanes", 10, 12, 3, 32 << 10), Config("three_beats", 11, 3, 1, 16 << 10),
@@ -34,13 +34,13 @@ PACKED = (Config("packed", 16, 4, 1, 32 << 10, dsp_packing=2), Config("packed_od
 
 
 def products(unit: Any) -> list[str]:
-    """Return the cells of the products of a unit, as text."""
+    """Return the product cells of a unit, as text."""
     ports = [Value.cast(value) for _path, _member, value in unit.signature.flatten(unit)]
     return re.findall(r"cell \$mul \S+\n(.*?)\n  end", rtlil.convert(unit, ports=ports), re.DOTALL)
 
 
 def count_multipliers(cells: list[str], family: str = "ecp5") -> int:
-    """Return how many multipliers synthesis makes of the products of a unit, which `products` gives."""
+    """Return how many multipliers synthesis makes of the cells that `products` returns."""
     widest, other = OPERAND_BITS[family]
     count = 0
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Resources without synthesis: multipliers and block RAM are exact, LUTs near, of every machine in the record."""
+"""Resources without synthesis: for every recorded machine, multipliers and block RAMs are exact, LUTs nearly so."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tq_hw.model.errors import UnsupportedError
 PARALLEL = [(family, machine) for family in families() for machine in machines(family)
             if machine.config.design == "parallel"]
 
-#: Part of LUTs and flip-flops that totals may be off by.
+#: Largest relative error of the totals of LUTs and flip-flops.
 MOST = 0.1
 
 
@@ -52,7 +52,7 @@ def test_machines_outside_the_fit_are_near_those_of_synthesis(family: str, machi
 
 
 @pytest.mark.parametrize("family", families())
-def test_a_serial_machine_of_other_memories_is_near_the_one_that_is_recorded(family: str) -> None:
+def test_a_serial_machine_outside_the_fit_is_near_that_of_synthesis(family: str) -> None:
     machine, = held(family, "serial")
     found = estimate_resources(machine.config, family)
     real = {kind: sum(cells.get(kind, 0) for cells in machine.units.values()) for kind in KINDS}
@@ -61,7 +61,7 @@ def test_a_serial_machine_of_other_memories_is_near_the_one_that_is_recorded(fam
     assert found.total("flip_flops") == pytest.approx(real["flip_flops"], rel=0.1)
 
 
-def test_the_spread_is_of_machines_that_were_left_out() -> None:
+def test_the_spread_is_that_of_machines_outside_the_fit() -> None:
     known = spread("ecp5", "parallel")
     assert set(known) == set(FITTED)
     assert known["luts"].machines >= 3
@@ -69,7 +69,7 @@ def test_the_spread_is_of_machines_that_were_left_out() -> None:
 
 
 @pytest.mark.parametrize("record", boards(), ids=lambda record: f"{record.board}-{record.memory}")
-def test_a_board_takes_what_it_took(record: object) -> None:
+def test_estimates_of_boards_cover_the_records(record: object) -> None:
     one = next(each for each in boards() if each is record)
     board = BOARDS[one.board]
     memory = next(each for each in board.memories if each.name == one.memory)
@@ -82,7 +82,7 @@ def test_a_board_takes_what_it_took(record: object) -> None:
     assert found.total("block_rams") == one.cells["block_rams"]
 
 
-def test_what_does_not_fit_is_named() -> None:
+def test_resources_that_do_not_suffice_are_named() -> None:
     board = BOARDS["ulx3s_85f"]
     memory = board.memories[0]
     assert shortages(board, board_resources(board, memory, board.config)) == []
@@ -109,8 +109,8 @@ def test_a_family_without_a_record_is_an_error() -> None:
                                        "it was for ecp5")
 
 
-def test_bytes_that_are_written_alone_have_no_ninth_bit() -> None:
-    """A whole ULX3S with this machine took 172 block RAMs, one of them for its link."""
+def test_memories_with_byte_enables_do_not_use_the_ninth_bit() -> None:
+    """A whole ULX3S with this machine has 172 block RAMs, one of which belongs to its link."""
     found = block_rams(Config("x", 16, 8, 4, 256 << 10), "ecp5")
     assert (found["scratchpad"], sum(found.values())) == (128, 171)
 
@@ -125,8 +125,8 @@ def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
 
 @pytest.mark.parametrize(("cols", "luts", "flip_flops"), [
     (4, 714, 392), (6, 764, 432), (8, 815, 471), (16, 1823, 953), (20, 935, 1553)])
-def test_a_decoder_of_weights_takes_what_it_took(cols: int, luts: int, flip_flops: int) -> None:
-    """It sees 8 bytes at a time up to 8 columns, 16 up to 16, 32 beyond."""
+def test_resources_of_the_weight_decoder_are_those_of_synthesis(cols: int, luts: int, flip_flops: int) -> None:
+    """It decodes 8 bytes at a time for up to 8 columns, 16 for up to 16, 32 for more."""
     plain = Config("x", 9, cols, 1, 64 << 10)
     coded = replace(plain, compressed_weights=1)
     one, two = (estimate_resources(config, "ecp5").units["load"] for config in (plain, coded))
@@ -144,8 +144,8 @@ def test_few_counters_take_less(family: str, luts: int, carries: int, flip_flops
 
 
 @pytest.mark.parametrize(("family", "luts", "carries"), [("xc7", 576, 0), ("ecp5", 567, -360), ("gowin", 567, -648)])
-def test_multipliers_that_add_take_no_luts_to_choose(family: str, luts: int, carries: int) -> None:
-    """Arrays of 9 x 8 took 576, 567 and 567 LUTs less."""
+def test_multipliers_with_preadders_need_no_luts_for_choices(family: str, luts: int, carries: int) -> None:
+    """Arrays of 9 x 8 have 576, 567 and 567 fewer LUTs."""
     plain = Config("x", 9, 8, 4, 64 << 10)
     chosen, added = (estimate_resources(config, family).units["array"]
                      for config in (plain, replace(plain, dsp_preadders=1)))
@@ -164,7 +164,7 @@ def test_micro_operations_in_block_ram_take_no_small_rams(
 
 
 @pytest.mark.parametrize("option", ["dsp_packing", "compressed_weights"])
-def test_an_option_that_a_family_was_never_synthesized_with_is_an_error(
+def test_an_option_never_synthesized_for_a_family_is_an_error(
         option: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(options, "_PACKED_CELL", {"ecp5": {}, "xc7": {}})
     monkeypatch.setattr(options, "_DECODER", {"ecp5": {}, "xc7": {}})
@@ -175,6 +175,6 @@ def test_an_option_that_a_family_was_never_synthesized_with_is_an_error(
                                 "ecp5 and xc7: benches/area.py makes the record")
 
 
-def test_two_products_of_gowin_share_the_place_of_one_of_18_bits() -> None:
+def test_two_gowin_products_count_as_one_multiplier_of_18_bits() -> None:
     found = estimate_resources(PRESETS["tiny"], "gowin")
     assert (found.units["array"]["multipliers"], found.units["vector"]["multipliers"]) == (8, 8)

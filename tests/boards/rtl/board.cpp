@@ -9,7 +9,7 @@
 
 namespace {
 
-// Time in fourteenths of 10 ns: `clk` has 100 MHz, `mem_clk` 87.5 MHz, `mem_pin_clk` lags that by a quarter.
+// Time in fourteenths of 10 ns: `clk` has 100 MHz, `mem_clk` 87.5 MHz; `mem_pin_clk` lags it by a quarter period.
 constexpr uint64_t kHalf = 7, kMemHalf = 8, kLag = 4;
 
 struct Board {
@@ -81,7 +81,7 @@ void board_send(void* board, const uint8_t* data, uint32_t size) {
     auto& queue = static_cast<Board*>(board)->to_send;
     queue.insert(queue.end(), data, data + size);
 }
-// Run until a byte has come and `more` cycles after it brought no other, at most `cycles`; return bytes taken.
+// Run until bytes have arrived, at most for `cycles`; return how many were copied.
 uint32_t board_receive(void* handle, uint8_t* data, uint32_t most, uint64_t cycles) {
     Board& board = *static_cast<Board*>(handle);
     for (uint64_t done = 0; board.came.empty() && done < cycles; done += 64) board.run(64);

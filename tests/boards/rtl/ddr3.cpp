@@ -1,4 +1,4 @@
-// Run a levelling: windows in, what was found out.
+// Run levelling with given windows; return its result.
 #include "Vfpga.h"
 
 extern "C" int level(unsigned long eyes, unsigned most_cycles, unsigned long* found) {

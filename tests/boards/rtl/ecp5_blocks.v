@@ -1,8 +1,8 @@
 // Block RAM and multiplier of an ECP5; Yosys has models of its other cells.
 //
-// Block RAM: both ports on one clock, output registers without reset. Words of 9 bits and more have their parity bits,
-// narrower ones leave them out. A word that is read at the edge at which it is written comes out inverted: the device
-// promises nothing there, and nothing may rely on it.
+// Block RAM: both ports on one clock, output registers without reset. Words of 9 bits and more use the parity bits,
+// narrower ones do not. A word that is read at the edge at which it is written comes out inverted: the device
+// guarantees nothing then, so no design may rely on it.
 
 module DP16KD #(
     parameter DATA_WIDTH_A = 18, DATA_WIDTH_B = 18, REGMODE_A = "NOREG", REGMODE_B = "NOREG", RESETMODE = "SYNC",
@@ -41,7 +41,7 @@ module DP16KD #(
     wire [13:0] adb = {ADB13, ADB12, ADB11, ADB10, ADB9, ADB8, ADB7, ADB6, ADB5, ADB4, ADB3, ADB2, ADB1, ADB0};
     reg [35:0] read_a, read_b, late_a, late_b;
     wire [35:0] doa = REGMODE_A == "OUTREG" ? late_a : read_a, dob = REGMODE_B == "OUTREG" ? late_b : read_b;
-    // A port of 36 bits has its upper half on the pins of the other one.
+    // A port of 36 bits uses the pins of the other port for its upper half.
     assign {DOA17, DOA16, DOA15, DOA14, DOA13, DOA12, DOA11, DOA10, DOA9, DOA8, DOA7, DOA6, DOA5, DOA4, DOA3, DOA2, DOA1, DOA0} = DATA_WIDTH_B == 36 ? dob[17:0] : doa[17:0];
     assign {DOB17, DOB16, DOB15, DOB14, DOB13, DOB12, DOB11, DOB10, DOB9, DOB8, DOB7, DOB6, DOB5, DOB4, DOB3, DOB2, DOB1, DOB0} = DATA_WIDTH_B == 36 ? dob[35:18] : dob[17:0];
 
@@ -70,7 +70,7 @@ module DP16KD #(
     function automatic [4:0] first_bit(input integer width, input [13:0] address);
         first_bit = width >= 18 ? 0 : width == 9 ? (address[3] ? 9 : 0) : address[3:0] + (address[3] ? 1 : 0);
     endfunction
-    // Bits of two rows that a write reaches.
+    // Bits of two rows that a write changes.
     function automatic [35:0] reach(input integer width, input [13:0] address);
         case (width)
             36: reach = {{9{address[3]}}, {9{address[2]}}, {9{address[1]}}, {9{address[0]}}};
@@ -85,7 +85,7 @@ module DP16KD #(
     wire write_a = CEA && WEA, write_b = CEB && WEB && DATA_WIDTH_B != 36;
     wire [9:0] row_a = first_row(DATA_WIDTH_A, ada), row_b = first_row(DATA_WIDTH_B, adb);
     wire [35:0] bits_a = write_a ? reach(DATA_WIDTH_A, ada) : 0, bits_b = write_b ? reach(DATA_WIDTH_B, adb) : 0;
-    // Two rows as a port sees them, with what the other port is writing inverted.
+    // Two rows as seen by a port; bits that the other port is writing are inverted.
     wire [35:0] now_a = {cells[row_a | 1] ^ seen(bits_b, row_b, row_a | 1), cells[row_a] ^ seen(bits_b, row_b, row_a)};
     wire [35:0] now_b = {cells[row_b | 1] ^ seen(bits_a, row_a, row_b | 1), cells[row_b] ^ seen(bits_a, row_a, row_b)};
     function automatic [17:0] seen(input [35:0] bits, input [9:0] written, input [9:0] row);
@@ -130,7 +130,7 @@ module MULT18X18D #(
     localparam integer CEA = index(REG_INPUTA_CE), CEB = index(REG_INPUTB_CE), CEP = index(REG_PIPELINE_CE),
         CEO = index(REG_OUTPUT_CE), RSA = index(REG_INPUTA_RST), RSB = index(REG_INPUTB_RST),
         RSP = index(REG_PIPELINE_RST), RSO = index(REG_OUTPUT_RST);
-    // The last letter of a name like CE2 is its number.
+    // The last character of a name like CE2 is its number.
     function automatic integer index(input [39:0] name);
         index = {30'b0, name[1:0]};
     endfunction

@@ -1,4 +1,4 @@
-// What the DRAM core instantiates at its pins, as Lattice's library describes it.
+// Cells that the DRAM core instantiates at its pins, as described in Lattice's library.
 module OFS1P3BX (input wire D, SP, SCLK, PD, output reg Q);
     always @(posedge SCLK or posedge PD) if (PD) Q <= 1; else if (SP) Q <= D;
 endmodule

@@ -1,9 +1,9 @@
-// Let a reader read while the DRAM is up, for `cycles` cycles of `clk`; return the beats that came.
+// Let a reader read from an initialized DRAM for `cycles` cycles of `clk`; return the number of beats.
 #include <cstdint>
 
 #include "Vboard.h"
 
-// Cycles until the DRAM is up, whichever it is, and its first blocks have come.
+// Enough cycles to initialize any of the DRAMs and to read the first blocks.
 constexpr uint64_t kBefore = 60'000;
 
 extern "C" uint32_t rate(uint32_t half, uint32_t mem_half, uint32_t cycles) {

@@ -1,4 +1,4 @@
-// A reader behind a controller, with its SDR SDRAM.
+// A reader, a controller and its SDR SDRAM.
 module board (input wire clk, rst, mem_clk, mem_pin_clk, output wire [31:0] beats, output wire [3:0] broken);
     wire [12:0] a;
     wire [1:0] ba, dm;

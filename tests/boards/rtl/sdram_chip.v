@@ -1,6 +1,6 @@
-// An SDR SDRAM of 4 banks, bursts of one word, which refuses what the data sheet of such chips forbids.
+// An SDR SDRAM of 4 banks with bursts of one word, which detects violations of the data sheets of such chips.
 //
-// `broken` keeps the number of the first rule that was broken (0: none):
+// `broken` keeps the number of the first violated rule (0: none):
 //   1 mode register not set or not as expected      2 activate of an open bank, or too early
 //   3 read or write of a bank that is not open, or too early
 //   4 precharge too early    5 refresh with open banks, or too early    6 command before the power-up pause
@@ -30,9 +30,9 @@ module sdram_chip #(
 
     wire [2:0] command = {ras_n, cas_n, we_n};
     wire [ROW_BITS+COL_BITS+1:0] at = {ba, row[ba], a[COL_BITS-1:0]};
-    // From a command that closes its bank to the moment at which it may.
+    // Cycles from a read or write with auto precharge until the bank may close.
     wire [31:0] pause = we_n ? 1 : T_WR;
-    // A word read with latency L is on the pins from L-1 cycles after its command on, until the next edge.
+    // A word read with latency L is on the pins from L-1 cycles after its command until the next edge.
     assign dq = valid[latency - 1] ? out[latency - 1] : 16'bz;
 
     initial begin
@@ -54,7 +54,7 @@ module sdram_chip #(
                 3'b000: begin
                     if ((is_open != 0 || a[2:0] != 0 || a[3] != 0 || (a[6:4] != 2 && a[6:4] != 3)) && broken == 0)
                         broken <= 1;
-                    // The first write may also ask for a reset of a DLL that such a chip does not have.
+                    // The first write may also request the reset of a DLL, which such a chip does not have.
                     mode_set <= a[8:7] == 0;
                     latency <= a[6:4];
                     last_refresh <= now;

@@ -1,4 +1,4 @@
-// A board without DRAM, with the ports that the harness of one with DRAM has.
+// A board without DRAM, with the same ports as one with DRAM, so that the harness fits both.
 module board (
     input wire clk, rst, mem_clk, mem_pin_clk, rx,
     output wire tx, interrupt,

@@ -24,7 +24,7 @@ from tq_hw.model.errors import ToolError
 
 @pytest.mark.parametrize("half_cycles", [1, 2, 3])
 def test_flash_words(half_cycles: int) -> None:
-    """Against a flash as its data sheet draws it: it looks when its clock rises, and speaks when it falls."""
+    """The model of the flash follows its data sheet: it samples at rising edges and drives at falling ones."""
     contents = random.Random(1).randbytes(4096)
     dut = FlashReader(half_cycles)
     commands: list[int] = []

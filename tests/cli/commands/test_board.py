@@ -183,7 +183,7 @@ def test_a_compiled_file_runs_and_a_truncated_one_is_refused(tq: Any, files: Pat
                            f"{len(whole) - 100}\n")
 
 
-def test_a_model_larger_than_memory_is_refused(tq: Any, files: Path, start: Start) -> None:
+def test_a_model_larger_than_memory_is_rejected(tq: Any, files: Path, start: Start) -> None:
     b = ModelBuilder("large")
     x = b.input((1, 256), scale=0.5)
     w = b.constant(np.random.default_rng(1).integers(-127, 128, (256, 256)).astype(np.int8), scale=0.01)
