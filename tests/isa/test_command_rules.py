@@ -1,4 +1,4 @@
-"""Rules of the commands of a file: each refusal word for word, and room enough for what the compiler makes."""
+"""Rules for the commands of a file: every message word for word, and limits far above what the compiler generates."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ VECTOR = {"slots": 1, "out_blocks": 1, "tile_slots": 1, "chunk_slots": 1, "cols"
 
 
 def program(unit: Unit, values: Mapping[str, int], cycles: int = 0, count: int = 1) -> Program:
-    """Return a program of `count` operations, with 64 bytes in each region, whose layer says `cycles`."""
+    """Return a program of `count` operations, with 64 bytes in each region, whose layer is estimated at `cycles`."""
     assembler = Assembler(PRESETS["tiny"])
     for _ in range(count):
         assembler.run(unit, values)
@@ -77,7 +77,7 @@ def refusal(one: Program) -> str:
     (Unit.ARRAY, ARRAY | {"mode": 1, "slots": 65536, "period": 65535, "out_cols": 1, "tile_rows": 1},
      "it takes up to 4,296,212,544 cycles, at most 16,777,216 are allowed"),
 ])
-def test_operations_that_are_refused(unit: Unit, values: Mapping[str, int], message: str) -> None:
+def test_operations_that_are_rejected(unit: Unit, values: Mapping[str, int], message: str) -> None:
     assert refusal(program(unit, values)) == f"{unit.name.lower()} RUN 0, at command word 0: {message}"
 
 
@@ -107,7 +107,7 @@ def takes(slots: int, tile_slots: int, blocks: int = 1, inner: int = 0) -> tuple
     (fills(8, 8, last=0), fills(8, 16, last=0), fills(8, 8), takes(8, 8)), (fills(8, 8), takes(16, 8)),
     (fills(20, 8), (Unit.VECTOR, VECTOR), takes(20, 8)), (fills(6001, 2, 3), takes(6001, 2, 3)),
 ])
-def test_tiles_of_the_accumulator_buffers_slots(runs: tuple[tuple[Unit, dict[str, int]], ...]) -> None:
+def test_tiles_that_agree_with_the_accumulator_buffers(runs: tuple[tuple[Unit, dict[str, int]], ...]) -> None:
     check_commands(stream(*runs))
 
 
@@ -121,14 +121,15 @@ def test_tiles_of_the_accumulator_buffers_slots(runs: tuple[tuple[Unit, dict[str
     ((fills(8, 8, last=0), fills(7, 8)), "array RUN 1, at command word 19",
      "it goes on with 7 slots in accumulator buffers that array RUN 0 left open with 8"),
 ])
-def test_tiles_of_other_slots(runs: tuple[tuple[Unit, dict[str, int]], ...], where: str, message: str) -> None:
+def test_tiles_of_other_numbers_of_slots(runs: tuple[tuple[Unit, dict[str, int]], ...], where: str,
+                                         message: str) -> None:
     assert refusal(stream(*runs)) == f"{where}: {message}"
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), [
     ("multiply", 7, "multiply <= Multiply.SHL_B"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
 def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
-    """What the machine refuses itself is no matter of the file."""
+    """The machine itself rejects these codes, so the check of the file does not."""
     assembler = Assembler(PRESETS["tiny"])
     assembler.uop(1, {name: value})
     assembler.run(Unit.VECTOR, VECTOR | {"last": 1, "body_first": 2, "body_last": 1})
@@ -145,7 +146,7 @@ def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
 @pytest.mark.parametrize(("limits", "out_type", "refused"), [
     ((5, 4), 0, True), ((-128, -128), 0, False), ((5, 4), 1, False)])
 def test_limits_of_a_clamp(limits: tuple[int, int], out_type: int, refused: bool) -> None:
-    """An output of int16 has limits of its own."""
+    """For an int16 output these limits do not apply."""
     assembler = Assembler(PRESETS["tiny"])
     assembler.uop(1, {"clamp": 1, "act_min": limits[0], "act_max": limits[1]})
     assembler.run(Unit.VECTOR, VECTOR | {"first": 1, "last": 1, "body_first": 2, "body_last": 1, "out_type": out_type})
@@ -159,7 +160,7 @@ def test_limits_of_a_clamp(limits: tuple[int, int], out_type: int, refused: bool
                             "what it computes is undefined")
 
 
-def test_bytes_are_counted_where_they_are_moved_only() -> None:
+def test_only_bytes_that_are_moved_are_checked() -> None:
     for unit, values in ((Unit.LOAD, LOAD | {"run_bytes": 0, "region": 3}),
                          (Unit.LOAD, LOAD | {"memory_offset_bytes": 60}),
                          (Unit.STORE, STORE | {"count2": 16, "stride2_bytes": 4}),
@@ -167,7 +168,7 @@ def test_bytes_are_counted_where_they_are_moved_only() -> None:
         check_commands(program(unit, values))
 
 
-def test_a_program_takes_about_what_its_layers_say() -> None:
+def test_a_program_may_not_take_far_longer_than_its_layers_say() -> None:
     long = VECTOR | {"slots": 1 << 16, "tile_slots": 1 << 10, "chunk_slots": 1 << 10}
     each = operation_cycles(operations(program(Unit.VECTOR, long).commands, PRESETS["tiny"])[Unit.VECTOR][0],
                             PRESETS["tiny"])
@@ -182,7 +183,7 @@ def test_a_program_takes_about_what_its_layers_say() -> None:
         "the commands take more than 4,294,967,296 cycles, and the layers say 4,611,686,018,427,387,904")
 
 
-def test_commands_that_run_nothing_count_too() -> None:
+def test_commands_that_start_nothing_count_too() -> None:
     one = program(Unit.VECTOR, VECTOR)
     head = (Unit.LOAD).to_bytes(4, "little")
     filled = head * (1 << 20) + one.commands
@@ -211,8 +212,8 @@ def test_registers_that_do_not_exist(unit: Unit, first: int, count: int, missing
 
 
 @pytest.mark.parametrize("config", ["tiny", "n16", "n9x8", "serial"])
-def test_what_the_compiler_makes_stays_far_below_the_limits(config: str) -> None:
-    """A quarter of what is allowed, and a sixteenth of an operation."""
+def test_compiled_programs_stay_far_below_the_limits(config: str) -> None:
+    """At most a quarter of the cycles allowed, and a sixteenth of those of an operation."""
     for kind in KINDS:
         one = compile_model(sample(kind, 3), PRESETS[config]).program
         assert from_bytes(to_bytes(one)) == one

@@ -1,4 +1,4 @@
-"""isa.config: limits that the docstring of Config states."""
+"""isa.config: the limits that the docstring of Config states."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -30,7 +30,7 @@ def test_the_docstring_says_so() -> None:
     assert "512 to 65536 words" in str(Config.__doc__)
 
 
-def test_every_key_has_a_rule_and_every_preset_keeps_them() -> None:
+def test_every_key_has_a_rule_and_every_preset_obeys_them() -> None:
     assert {rule.key for rule in RULES} == {field.name for field in fields(Config)} - {"name", "design"}
     assert all(broken_rule(config) is None for config in PRESETS.values())
 

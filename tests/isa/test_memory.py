@@ -1,4 +1,4 @@
-"""isa.memory: what the cost model takes a memory for."""
+"""isa.memory: what the cost model assumes about a memory."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def test_beats_come_at_the_rate_of_bus_and_memory(memory: Memory, cycles: int) -
 
 
 @pytest.mark.parametrize(("rate", "lost"), [(8, 100), (4, 100), (1.45, 100), (12, 33), (16, 0), (64, 0)])
-def test_both_directions_share_what_the_memory_gives(rate: float, lost: int) -> None:
+def test_both_directions_share_the_rate_of_the_memory(rate: float, lost: int) -> None:
     assert Memory(bytes_per_cycle=rate).slowed(CONFIG, 100) == lost
 
 
@@ -46,6 +46,6 @@ def test_estimates_follow_the_memory_and_integers_do_not() -> None:
     assert compile_model(model, CONFIG).program.image == made[1].program.image
 
 
-def test_positions_are_latency_and_rate_alone() -> None:
+def test_only_latency_and_rate_are_positional() -> None:
     with pytest.raises(TypeError):
-        Memory(30, 8.0, 3)  # type: ignore[misc]  # a seed of pauses in the place of bursts
+        Memory(30, 8.0, 3)  # type: ignore[misc]  # a third positional argument

@@ -1,4 +1,4 @@
-"""The compiled file: round trips, and one clear error, word for word, for whatever is wrong with it."""
+"""The compiled file: round trips, and one clear message, word for word, for each error in it."""
 
 import json
 import math
@@ -43,14 +43,14 @@ def small_program() -> Program:
 
 
 def refusal(make: Callable[[], object]) -> str:
-    """The message of the ProgramError that a call ends in."""
+    """The message of the ProgramError that a call raises."""
     with pytest.raises(ProgramError) as found:
         make()
     return str(found.value)
 
 
 def sealed(data: bytearray) -> bytes:
-    """The file with its size and checksum put right."""
+    """The file with size and checksum corrected."""
     struct.pack_into("<I", data, 4 * WORDS["file_bytes"], len(data))
     struct.pack_into("<I", data, 4 * WORDS["crc"], zlib.crc32(data[8:]))
     return bytes(data)
@@ -65,7 +65,7 @@ def forged(word: str, value: int) -> bytes:
 
 
 def with_json(text: bytes) -> bytes:
-    """The file with another JSON, which is its last section."""
+    """The file with other JSON, which is its last section."""
     data = bytearray(to_bytes(small_program()))
     del data[struct.unpack_from("<I", data, 4 * WORDS["json_offset"])[0]:]
     data += text
@@ -92,7 +92,7 @@ def test_round_trip(tmp_path: Path) -> None:
 
 def test_profiles() -> None:
     assert PROFILES == MODEL_PROFILES
-    # A file from before there were profiles has none.
+    # A file from before profiles were introduced has none.
     text = json.dumps(changed(described(), ("profile",), ...)).encode()
     assert from_bytes(with_json(text)) == replace(small_program(), profile="canon")
 
@@ -181,7 +181,7 @@ def test_forged_json(text: bytes, message: str) -> None:
 
 
 def changed(values: Any, place: tuple[Any, ...], value: object) -> Any:
-    """A copy with one member at a path replaced, or taken out for `...`."""
+    """A copy in which the member at a path is replaced, or removed for `...`."""
     if not place:
         return value
     copy, (key, *rest) = values.copy(), place
@@ -288,7 +288,7 @@ def test_ports_in_the_wrong_place() -> None:
     assert replace(program, inputs=(first, replace(first, name="same"))).inputs[1].name == "same"
 
 
-def test_more_than_there_may_be() -> None:
+def test_counts_above_the_limits() -> None:
     program = small_program()
     port = program.inputs[0]
     assert refusal(lambda: replace(program, inputs=(port,) * 1023)) == (
@@ -308,7 +308,7 @@ def test_run_of_two_layers() -> None:
         "RUNs 0..3 of the array unit belong to layers 0 and 2 both")
 
 
-def test_names_that_are_no_names() -> None:
+def test_invalid_names() -> None:
     data = bytearray(to_bytes(small_program()))
     at, = struct.unpack_from("<I", data, 4 * WORDS["names_offset"])
     data[at + 2] = 0xFF
@@ -318,7 +318,7 @@ def test_names_that_are_no_names() -> None:
 
 
 @pytest.mark.parametrize("member", [8, 9, 10])
-def test_codes_that_mean_nothing(member: int) -> None:
+def test_codes_without_a_meaning(member: int) -> None:
     data = bytearray(to_bytes(small_program()))
     at, = struct.unpack_from("<I", data, 4 * WORDS["port_offset"])
     data[at + member] = 9

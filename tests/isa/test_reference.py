@@ -1,4 +1,4 @@
-"""The committed pages of the instruction set and of the compiled file are what the tables give."""
+"""The committed pages about the instruction set and the compiled file are what the tables generate."""
 
 from pathlib import Path
 

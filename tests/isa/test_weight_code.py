@@ -1,4 +1,4 @@
-"""The code of compressed weights: what is encoded comes back, any bytes have rows, and the bytes are the fewest."""
+"""The code of compressed weights: decoding restores the rows, any bytes decode to rows, and no coding is shorter."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def back(rows: np.ndarray) -> np.ndarray:
 
 
 @pytest.mark.parametrize("cols", COLS)
-def test_comes_back(cols: int) -> None:
+def test_decoding_restores_the_rows(cols: int) -> None:
     rng = np.random.default_rng(cols)
     for spread in (0, 0.2, 1, 5, 40, 200):
         for count in (1, 2, MOST_ROWS, MOST_ROWS + 1, 600):
@@ -28,15 +28,15 @@ def test_comes_back(cols: int) -> None:
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.lists(st.sampled_from([0, 0, 0, 1, -1, 5, -64, 127, -128]), min_size=1, max_size=300),
        cols=st.sampled_from(COLS))
-def test_comes_back_again(data: list[int], cols: int) -> None:
+def test_decoding_restores_any_rows(data: list[int], cols: int) -> None:
     rows = np.resize(np.array(data, np.int8), (-(-len(data) // cols), cols))
     assert np.array_equal(back(rows), rows)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(data=st.binary(max_size=60), rows=st.integers(1, 400), cols=st.sampled_from(COLS))
-def test_any_bytes_have_rows(data: bytes, rows: int, cols: int) -> None:
-    """Fewer rows are the first of more, and zeros after the bytes change nothing."""
+def test_any_bytes_decode_to_rows(data: bytes, rows: int, cols: int) -> None:
+    """A decoding of fewer rows is a prefix of one of more, and zeros after the bytes change nothing."""
     found = decode_rows(data, rows, cols)
     assert found.shape == (rows, cols)
     assert np.array_equal(decode_rows(data, rows // 2, cols), found[:rows // 2])
@@ -44,7 +44,7 @@ def test_any_bytes_have_rows(data: bytes, rows: int, cols: int) -> None:
 
 
 def test_bytes_of_blocks() -> None:
-    """As isa/weight_code.py writes them, for eight columns."""
+    """As written by isa/weight_code.py, for eight columns."""
     assert encode_rows(bytes(8 * 256), 8) == (b"\x00\xff", 256 + BLOCK_CYCLES)
     assert encode_rows(bytes(8 * 257), 8) == (b"\x00\xff\x00\x00", 257 + 2 * BLOCK_CYCLES)
     # Fields 1, 0, 2, 0 ..: two planes; the second row has an escape, and comes with the planes of the third.
@@ -52,7 +52,7 @@ def test_bytes_of_blocks() -> None:
     rows[:, 0], rows[:, 2] = -1, 1
     rows[1, 7] = 100
     assert encode_rows(rows.tobytes(), 8).data == bytes((2, 2, 0b1, 0b100, 0b10000001, 0b10000100, 0b1, 0b100, 100))
-    # Seven planes and two escapes are more than the decoder sees: escapes first, in a cycle of their own.
+    # Seven planes and two escapes are more than the decoder sees at once: escapes come first, in a cycle of their own.
     rows = np.full((2, 8), 40, np.int8)
     rows[0, :2] = 63, 64
     rows[0, 2] = -64
@@ -67,7 +67,7 @@ def test_sizes(cols: int, plane: int, view: int) -> None:
 
 
 def test_no_other_cut_is_shorter() -> None:
-    """Rows of different kinds next to each other: one block for each, or fewer where a header costs more."""
+    """For adjacent rows of different kinds: a block for each kind, or fewer where another header would cost more."""
     rng = np.random.default_rng(1)
     parts = [np.zeros((40, 8)), rng.integers(-128, 128, (9, 8)), rng.integers(-3, 4, (60, 8)), np.zeros((1, 8))]
     alone = [len(encode_rows(part.astype(np.int8).tobytes(), 8).data) for part in parts]

@@ -121,7 +121,7 @@ def test_rows_of_corner_blocks(name: str, idle: float, refuse: float) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("name", CONFIGS)
-def test_any_bytes_have_rows(name: str, seed: int) -> None:
+def test_any_bytes_decode_to_rows(name: str, seed: int) -> None:
     runs = noise(name, seed)
     assert decode_rtl(name, runs, seed, 0.3, 0.3) == decode_ref(name, runs)
 
