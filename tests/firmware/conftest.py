@@ -1,4 +1,4 @@
-"""The helpers of tests/boards serve here, too."""
+"""Fixtures; the helper modules of tests/boards are imported here, too."""
 
 import sys
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from native import BenchBus, build, machine
 
 @pytest.fixture(scope="module")
 def tq(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """The driver as a library that ends at undefined behaviour, and gives up soon."""
+    """The driver as a library that traps undefined behaviour and has short timeouts."""
     return build(tmp_path_factory.mktemp("driver"), "-DTQ_STUCK_POLLS=50", "-fsanitize=undefined",
                  "-fno-sanitize-recover=all")
 

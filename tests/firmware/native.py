@@ -1,4 +1,4 @@
-"""The C driver as a shared library of this machine, and its structures for ctypes."""
+"""The C driver as a shared library for this machine, and its structures for ctypes."""
 
 import ctypes
 import subprocess
@@ -20,7 +20,7 @@ DRIVER = FIRMWARE / "driver"
 WARNINGS = ["-std=c11", "-Wall", "-Wextra", "-Wconversion", "-Wsign-conversion", "-Wshadow", "-Werror"]
 OK, FAILED = 0, 2
 REGISTERS, MEMORY_SPACE = 0, 1
-#: Of the accelerator under test; its registers by their offsets.
+#: Registers of the accelerator under test, by their offsets.
 MEMORY, MEMORY_BYTES = 0x20000000, 1 << 16
 NAMES = {register.offset_bytes: register.name for register in control.REGISTERS}
 
@@ -70,7 +70,7 @@ class Link(ctypes.Structure):
 
 
 def build(folder: Path, *more: str) -> Any:
-    """Return the driver as a library, made by gcc with every warning an error."""
+    """Return the driver as a library, compiled by gcc with warnings as errors."""
     target = folder / "libtq.so"
     subprocess.run(["gcc", *WARNINGS, "-g", "-O1", "-fPIC", "-shared", *more, "-o", target,
                     *sorted(DRIVER.glob("*.c"))], check=True)
@@ -86,7 +86,7 @@ def build(folder: Path, *more: str) -> Any:
 
 @contextmanager
 def machine(memory: int = MEMORY) -> Iterator[Bench]:
-    """Give a Verilated `tiny` with memory from an address on."""
+    """Yield a Verilated `tiny` whose memory begins at an address."""
     with Bench(library(load_config("tiny"))) as bench:
         bench.map(memory, bytes(MEMORY_BYTES))
         yield bench
@@ -134,7 +134,7 @@ class Driver:
         self._file = b""
 
     def open(self, file: bytes, memory: int, memory_bytes: int) -> str:
-        """Return what tq_text says of tq_open."""
+        """Return the text of the status of tq_open."""
         self._file = file
         return self.text(self.library.tq_open(ctypes.byref(self.model), ctypes.byref(self.bus), file, len(file), memory,
                                               memory_bytes))

@@ -1,4 +1,4 @@
-"""LiteRT's external delegate, on an emulated board, where LITERT_ROOT names a checkout of LiteRT or TensorFlow."""
+"""LiteRT's external delegate on an emulated board, if LITERT_ROOT names a checkout of LiteRT or TensorFlow."""
 
 import os
 import subprocess
@@ -25,13 +25,13 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
 ROOT = Path(os.environ.get("LITERT_ROOT", "/nowhere"))
-# Neither a package of Python nor one of Debian has these headers (looked up), so a checkout of the user's is needed;
-# the last test of this file needs none.
+# No Python or Debian package has these headers, so the user's checkout is needed; the last test of this file needs
+# none.
 needs_headers = pytest.mark.skipif(not ROOT.is_dir(), reason="LITERT_ROOT names no checkout of LiteRT or TensorFlow: "
                                    "a delegate is built against their C headers, and no package carries them")
 TINY = load_config("tiny")
 
-# Calls of a delegate hold Python's lock, so the board has a process of its own.
+# Calls of a delegate hold Python's lock, so the board runs in a process of its own.
 BOARD = """
 import signal, sys
 from tq_hw.cli.emulation.emulator import Emulator
@@ -85,7 +85,7 @@ def by_litert(model: Model, count: int) -> list[list[np.ndarray]]:
 @pytest.mark.parametrize("model", [topk_head(), float_middle(), parse_model(write_model(typical("SVDF")), "state")],
                          ids=["head", "two parts", "state"])
 def test_a_model_on_an_emulated_board(library: str, port: str, model: Model) -> None:
-    """Every output equals the whole model's in LiteRT's reference kernels; a state goes on."""
+    """Every output equals that of the whole model in LiteRT's reference kernels; state is kept between runs."""
     delegate = litert.load_delegate(library, {"port": port})
     found = runs(litert.Interpreter(model_content=mixed(model), experimental_delegates=[delegate]), 3)
     for outputs, expected in zip(found, by_litert(model, 3), strict=True):
@@ -94,8 +94,8 @@ def test_a_model_on_an_emulated_board(library: str, port: str, model: Model) -> 
 
 
 @needs_headers
-def test_a_state_goes_on_where_nothing_is_allocated_anew(library: str, port: str) -> None:
-    """A second allocate_tensors changes nothing in LiteRT; a new interpreter begins again."""
+def test_a_state_is_kept_until_a_new_interpreter(library: str, port: str) -> None:
+    """In LiteRT a second allocate_tensors keeps the state; a new interpreter starts with the initial one."""
     model = parse_model(write_model(typical("SVDF")), "state")
     delegate = litert.load_delegate(library, {"port": port})
     one = litert.Interpreter(model_content=mixed(model), experimental_delegates=[delegate])
@@ -112,14 +112,14 @@ def test_a_state_goes_on_where_nothing_is_allocated_anew(library: str, port: str
 
 @needs_headers
 def test_one_delegate_for_many_interpreters(library: str, port: str) -> None:
-    """The memory of an interpreter that is gone goes to the next ones, whatever is open besides."""
+    """Memory of a deleted interpreter is reused by later ones, even while others exist."""
     models = [float_middle(), topk_head()]
     files = [mixed(model) for model in models]
     delegate = litert.load_delegate(library, {"port": port})
     wanted = [by_litert(model, 1) for model in models]
     kept = litert.Interpreter(model_content=files[0], experimental_delegates=[delegate])
     for number in range(24):
-        # The new one is made before the old one goes.
+        # The new one is created before the previous one is deleted.
         interpreter = litert.Interpreter(model_content=files[number % 2], experimental_delegates=[delegate])
         for one, expected in ((interpreter, wanted[number % 2]), (kept, wanted[0])) if number % 8 < 2 else ():
             np.testing.assert_equal(runs(one, 1), expected)
@@ -128,8 +128,8 @@ def test_one_delegate_for_many_interpreters(library: str, port: str) -> None:
 
 @needs_headers
 @pytest.mark.parametrize("shape", [[1, 4, 5, 3], [2, 5, 4, 3], [1, 60]])
-def test_another_shape_is_refused(library: str, port: str, shape: list[int]) -> None:
-    """Also one of as many bytes; the model's own shape works again."""
+def test_another_shape_is_rejected(library: str, port: str, shape: list[int]) -> None:
+    """Even one with the same number of bytes; afterwards the model's own shape works again."""
     delegate = litert.load_delegate(library, {"port": port})
     interpreter = litert.Interpreter(model_content=mixed(topk_head()), experimental_delegates=[delegate])
     first = runs(interpreter, 1)
@@ -142,7 +142,7 @@ def test_another_shape_is_refused(library: str, port: str, shape: list[int]) -> 
 
 
 def unread() -> Model:
-    """Of two halves only one is read."""
+    """Only one of two halves is read."""
     b = ModelBuilder("unread")
     halves = b.add_many("SPLIT", [b.constant(np.array(1, np.int32)), b.input((1, 8), scale=0.1)], 2)
     return b.model(b.add("LOGISTIC", [halves[0]]))
@@ -171,7 +171,7 @@ def test_a_result_that_nobody_reads(library: str, port: str) -> None:
     ({"custom_options": b""}, "tq-hw: "),
     ({"custom_options": b"TQHM" * 40}, "tq-hw: "),
 ])
-def test_a_damaged_operator_is_refused(library: str, port: str, changes: dict[str, Any], message: str) -> None:
+def test_a_damaged_operator_is_rejected(library: str, port: str, changes: dict[str, Any], message: str) -> None:
     delegate = litert.load_delegate(library, {"port": port})
     interpreter = litert.Interpreter(model_content=with_operator(mixed(topk_head()), **changes),
                                      experimental_delegates=[delegate])
@@ -188,13 +188,13 @@ def test_a_damaged_operator_is_refused(library: str, port: str, changes: dict[st
     ({"tty": "/nowhere"}, "tq-hw: there is no option tty; options are port, baud, uio, udmabuf and seconds"),
     ({"uio": "/nowhere", "udmabuf": "/dev/nowhere"},
      "tq-hw: /dev/nowhere: there is no such buffer: load the kernel module u-dma-buf")])
-def test_options_that_are_wrong(library: str, options: dict[str, str], message: str) -> None:
+def test_invalid_options(library: str, options: dict[str, str], message: str) -> None:
     with pytest.raises(ValueError, match="Failed to load delegate") as caught:
         litert.load_delegate(library, options)
     assert message in str(caught.value)
 
 
-def test_the_headers_are_named() -> None:
+def test_missing_headers_are_named() -> None:
     made = subprocess.run(["make", "-s", "-C", FIRMWARE, "delegate", "BUILD=/nowhere", "LITERT_ROOT=/nowhere"],
                           capture_output=True, text=True)
     assert made.returncode == 2

@@ -1,4 +1,4 @@
-"""The C driver on the Verilated accelerator and over the link, against the executor; its compilers and its size."""
+"""The C driver on the Verilated accelerator and over the link equals the executor; its compilers and its size."""
 
 import ctypes
 import itertools
@@ -47,7 +47,7 @@ RISCV = "riscv64-unknown-elf-gcc"
 
 @pytest.fixture(scope="module")
 def small() -> Program:
-    """Two inputs, two outputs."""
+    """A network with two inputs and two outputs."""
     rng = np.random.default_rng(7)
     b = ModelBuilder("small")
     image = b.input((1, 6, 5, 3), scale=0.5, zero_point=-3, name="image")
@@ -67,7 +67,7 @@ def expected(one: Program, inputs: Any, state: bytes | None = None) -> list[byte
     return [np.ascontiguousarray(array).tobytes() for array in execute(one, inputs, state=state).outputs]
 
 
-def test_open_hands_back_ready_tensors(tq: Any, rtl: BenchBus, small: Program) -> None:
+def test_open_returns_the_tensors(tq: Any, rtl: BenchBus, small: Program) -> None:
     driver = Driver(tq, rtl.bus)
     assert driver.open(to_bytes(small), MEMORY, MEMORY_BYTES) == "done"
     model = driver.model
@@ -92,7 +92,7 @@ def test_outputs_of_the_verilated_accelerator_are_exact(tq: Any, rtl: BenchBus, 
     assert cycles.value > 100
 
 
-def test_state_goes_on_and_can_be_reset(tq: Any, rtl: BenchBus, stateful: Program) -> None:
+def test_state_is_kept_and_can_be_reset(tq: Any, rtl: BenchBus, stateful: Program) -> None:
     driver = Driver(tq, rtl.bus)
     assert driver.open(to_bytes(stateful), MEMORY, MEMORY_BYTES) == "done"
     for _ in range(2):
@@ -105,7 +105,7 @@ def test_state_goes_on_and_can_be_reset(tq: Any, rtl: BenchBus, stateful: Progra
 
 
 def changed(data: bytes, at: int, value: int, *, repair: bool = True) -> bytes:
-    """Return a file with one word changed, its checksum repaired."""
+    """Return a file with one word changed and its checksum corrected."""
     out = bytearray(data)
     out[at:at + 4] = value.to_bytes(4, "little")
     if repair:
@@ -151,7 +151,7 @@ def test_a_truncated_or_damaged_file_is_refused(tq: Any, rtl: BenchBus, small: P
     assert driver.open(data + b"more", MEMORY, MEMORY_BYTES) == "done"
 
 
-def test_wrong_arguments_and_a_dead_bus_are_statuses(tq: Any, rtl: BenchBus, small: Program) -> None:
+def test_wrong_arguments_and_a_dead_bus_give_statuses(tq: Any, rtl: BenchBus, small: Program) -> None:
     driver = Driver(tq, rtl.bus)
     data = to_bytes(small)
     assert driver.open(data, MEMORY + 128, MEMORY_BYTES) == "bad argument"
@@ -207,7 +207,7 @@ class LineOf:
 
 
 @pytest.mark.parametrize("one_in", [0, 100], ids=["good", "bad"])
-def test_the_link_in_c_survives_as_the_one_in_python(tq: Any, small: Program, one_in: int) -> None:
+def test_the_link_in_c_survives_what_the_one_in_python_does(tq: Any, small: Program, one_in: int) -> None:
     board = AcceleratorBoard(small)
     line = LineOf(BadLine(board, seed=3, one_in=one_in))
     link = Link()
@@ -269,7 +269,7 @@ def compiler(name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["gcc", "clang", RISCV])
-def test_every_compiler_takes_driver_and_example_without_a_warning(name: str, tmp_path: Path) -> None:
+def test_every_compiler_compiles_driver_and_example_without_a_warning(name: str, tmp_path: Path) -> None:
     command = compiler(name)
     for source in (*sorted(DRIVER.glob("*.c")), FIRMWARE / "example" / "main.c"):
         for level in ("-Os", "-O3"):
@@ -331,7 +331,7 @@ def test_cppcheck_finds_nothing() -> None:
 
 
 def test_the_stated_size_is_the_size(tmp_path: Path) -> None:
-    """docs/guide/use-the-driver.md names what `make -C firmware size` printed with this compiler."""
+    """docs/guide/use-the-driver.md states what `make -C firmware size` prints with this compiler."""
     compiler(RISCV)
     version = subprocess.run([RISCV, "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
     page = (FIRMWARE.parent / "docs" / "guide" / "use-the-driver.md").read_text()

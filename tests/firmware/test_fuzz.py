@@ -1,4 +1,4 @@
-"""The fuzz targets of the C driver: stored inputs with any compiler, new ones where clang is installed."""
+"""The fuzz targets of the C driver: stored inputs with any compiler, new ones if clang is installed."""
 
 import shutil
 import subprocess
@@ -15,8 +15,8 @@ def make(tmp_path: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
                           text=True, check=False)
 
 
-def test_stored_inputs_are_survived(tmp_path: Path) -> None:
-    """What long runs once found is among them, and one input for each branch that they reached."""
+def test_stored_inputs_do_no_harm(tmp_path: Path) -> None:
+    """They include findings of long runs, and one input for each branch that those reached."""
     run = make(tmp_path, "CC=gcc", "replay")
     assert run.returncode == 0, run.stdout + run.stderr
     files = [file for folder in ("file", "link") for file in (CORPUS / folder).iterdir()]
@@ -40,8 +40,8 @@ def replay(tmp_path: Path, target: str, name: str, driver: Path) -> subprocess.C
      "(uint64_t)most_cycles + TQ_STUCK_POLLS", "(passed = cycles) > most_cycles || still > TQ_STUCK_POLLS", ""),
     ("link", "late_answers", "tq_link.c", "if (++late == TQ_LINK_MOST_LATE)", "if (++late == 0)", ""),
 ])
-def test_a_defect_is_seen(tmp_path: Path, target: str, name: str, file: str, old: str, new: str, sees: str) -> None:
-    """The driver as it once was fails on the input that shows it."""
+def test_a_defect_is_found(tmp_path: Path, target: str, name: str, file: str, old: str, new: str, sees: str) -> None:
+    """A defect that the driver once had makes it fail on the input that shows it."""
     driver = tmp_path / "driver"
     shutil.copytree(DRIVER, driver)
     assert replay(tmp_path, target, name, driver).returncode == 0
@@ -54,7 +54,7 @@ def test_a_defect_is_seen(tmp_path: Path, target: str, name: str, file: str, old
 
 
 @pytest.mark.slow
-def test_new_inputs_are_survived(tmp_path: Path) -> None:
+def test_new_inputs_do_no_harm(tmp_path: Path) -> None:
     if shutil.which("clang") is None:
         pytest.skip("clang is not installed")
     run = make(tmp_path, "FUZZ_SECONDS=120", "fuzz")

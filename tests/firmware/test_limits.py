@@ -1,4 +1,4 @@
-"""The C driver where numbers end: the last address, a counter that begins again, a model that is not open."""
+"""The C driver at the limits of numbers (the last address, a counter that wraps), and with a model that is not open."""
 
 import ctypes
 from typing import Any
@@ -21,7 +21,7 @@ def small() -> Program:
     return compiled(write_model(typical("ADD")), "add")
 
 
-def test_memory_may_end_where_addresses_do(tq: Any, small: Program) -> None:
+def test_memory_may_end_at_the_last_address(tq: Any, small: Program) -> None:
     memory = (1 << 32) - MEMORY_BYTES
     with machine(memory) as bench:
         driver = Driver(tq, BenchBus(bench).bus)
@@ -45,7 +45,7 @@ def test_a_model_that_did_not_open_is_a_bad_argument(tq: Any, rtl: BenchBus, sma
 
 
 class Endless(BenchBus):
-    """A machine that is busy until it is stopped, and counts to 2^32 in four looks."""
+    """A machine that is busy until it is stopped, and whose counter wraps every four reads."""
 
     def __init__(self, bench: Bench) -> None:
         super().__init__(bench)
@@ -66,7 +66,7 @@ class Endless(BenchBus):
 
 
 @pytest.mark.parametrize(("most_cycles", "looks"), [(1 << 30, 2), (0xC0000000, 4), (0xFFFFFFFF, 4)])
-def test_a_counter_that_begins_again_ends_a_run(tq: Any, small: Program, most_cycles: int, looks: int) -> None:
+def test_a_counter_that_wraps_ends_a_run(tq: Any, small: Program, most_cycles: int, looks: int) -> None:
     with machine() as bench:
         endless = Endless(bench)
         driver = Driver(tq, endless.bus)

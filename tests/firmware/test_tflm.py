@@ -1,4 +1,4 @@
-"""The kernel of TFLite Micro on the Verilated accelerator, where TFLM_ROOT names a checkout of it with its library.
+"""The kernel for TFLite Micro on the Verilated accelerator, if TFLM_ROOT names a checkout with a built library:
 
     make -f tensorflow/lite/micro/tools/make/Makefile third_party_downloads
     make -f tensorflow/lite/micro/tools/make/Makefile microlite ADDITIONAL_DEFINES=-fPIC
@@ -30,7 +30,7 @@ from tq_hw.sim.golden.state import State
 KERNEL = FIRMWARE / "tflm"
 ROOT = Path(os.environ.get("TFLM_ROOT", "/nowhere"))
 TINY = load_config("tiny")
-# A library built by its own makefile, which downloads: no package of Python or Debian has it (looked up).
+# TFLite Micro's makefile builds the library and downloads files for it; no Python or Debian package has it.
 pytestmark = pytest.mark.skipif(not ROOT.is_dir(), reason="TFLM_ROOT names no checkout of TFLite Micro: the kernel is "
                                 "built against its sources, and no package carries them")
 
@@ -43,7 +43,7 @@ def headers() -> list[str]:
 
 @pytest.fixture(scope="module")
 def tflm(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    """The kernel, the driver and TFLite Micro as one library, with every warning of ours an error."""
+    """The kernel, the driver and TFLite Micro as one library; warnings in our files are errors."""
     folder = tmp_path_factory.mktemp("tflm")
     objects = []
     for source in sorted(DRIVER.glob("*.c")):
@@ -58,7 +58,7 @@ def tflm(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
 
 
 def in_parts(model: Model, starts: Sequence[int]) -> bytes:
-    """Return the mixed model whose parts begin at these operators."""
+    """Return the partitioned model whose parts begin at these operators."""
     main = model.main
     operators = []
     for first, end in zip(starts, [*starts[1:], len(main.operators)], strict=True):
@@ -72,7 +72,7 @@ def in_parts(model: Model, starts: Sequence[int]) -> bytes:
 
 
 def allocated(tflm: ctypes.CDLL, data: bytes) -> bool:
-    """Return whether a model's tensors are allocated."""
+    """Return whether the tensors of a model can be allocated."""
     file = ctypes.create_string_buffer(data, len(data))
     with machine() as bench:
         bus = BenchBus(bench)
@@ -116,8 +116,8 @@ def test_two_parts_with_float32_ends(tflm: ctypes.CDLL) -> None:
         np.testing.assert_array_equal(found, right)
 
 
-def test_what_is_not_that_of_the_program_is_refused(tflm: ctypes.CDLL) -> None:
-    """A program that is cut off, a tensor of another shape of as many bytes, of another type; then a reset."""
+def test_tensors_and_programs_that_do_not_match_are_rejected(tflm: ctypes.CDLL) -> None:
+    """A truncated program, a tensor of another shape with the same number of bytes, and one of another type."""
     model = parse_model(in_parts(float_ends(), (0, 2)), "m", rules=False)
     main = model.main
     assert allocated(tflm, write_model(model))
@@ -133,7 +133,7 @@ def test_what_is_not_that_of_the_program_is_refused(tflm: ctypes.CDLL) -> None:
         assert not allocated(tflm, write_model(changed))
 
 
-def test_a_state_lives_on_until_it_is_reset(tflm: ctypes.CDLL) -> None:
+def test_a_state_is_kept_until_it_is_reset(tflm: ctypes.CDLL) -> None:
     rng = np.random.default_rng(5)
     b = ModelBuilder("state")
     feature = b.constant(rng.integers(-99, 99, (4, 6)).astype(np.int8), scale=0.01)

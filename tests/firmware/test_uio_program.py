@@ -1,4 +1,4 @@
-"""The program for Linux that `tq-hw generate` writes, on a UIO device and a u-dma-buf that are files."""
+"""The program for Linux that `tq-hw generate` writes, on a UIO device and a u-dma-buf made of files."""
 
 import subprocess
 from pathlib import Path
@@ -34,13 +34,13 @@ def fake(tmp_path: Path, program: Program) -> FakeUio:
 
 
 def build(folder: Path, fake: FakeUio, *options: str) -> Path:
-    """Write the folder's C and compile it, with the kernel's files where the fake has them."""
+    """Write the folder's C code and compile it with the fake's path of the kernel's files."""
     for name, data in source_files(core_of(PRESETS["tiny"], "axi4lite", "npu")).items():
         path = folder / "core" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     driver, target = folder / "core" / "driver", folder / "npu_run"
-    # The fake looks at its registers now and then, an accelerator in every cycle.
+    # The fake polls its registers only now and then, whereas an accelerator reacts in every cycle.
     subprocess.run(["gcc", *WARNINGS, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all",
                     f'-DTQ_SYSFS="{fake.sysfs}/u-dma-buf"', "-DTQ_STUCK_POLLS=4000000000u", *options, f"-I{driver}",
                     folder / "core" / "sw" / "npu_run.c", driver / "tq.c", driver / "tq_mmio.c", "-o", target],
@@ -65,7 +65,7 @@ def check(folder: Path, fake: FakeUio, program: Program, seed: int) -> None:
     assert (fake.sync / "sync_for_device").read_text() == (fake.sync / "sync_for_cpu").read_text() == "1\n"
 
 
-def test_outputs_are_exact_and_errors_are_told(tmp_path: Path, fake: FakeUio, program: Program) -> None:
+def test_outputs_are_exact_and_errors_are_reported(tmp_path: Path, fake: FakeUio, program: Program) -> None:
     build(tmp_path, fake)
     with fake:
         for seed in range(2):
@@ -77,7 +77,7 @@ def test_outputs_are_exact_and_errors_are_told(tmp_path: Path, fake: FakeUio, pr
 
 
 def test_an_interrupt_ends_the_wait_for_a_run(tmp_path: Path, fake: FakeUio, program: Program) -> None:
-    """The fake's registers are a plain file; its interrupts come from another one."""
+    """The fake's registers are a plain file; its interrupts come from another file."""
     fake.slow_seconds = 0.03
     build(tmp_path, fake, f'-DTQ_INTERRUPT="{fake.add_interrupt()}"')
     with fake:
@@ -108,8 +108,8 @@ def test_inputs_of_another_size_are_refused(tmp_path: Path, fake: FakeUio, progr
             assert not (tmp_path / "out.bin").exists()
 
 
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
-    """Also for outputs that are larger than a buffer of the C library."""
+def test_an_error_of_a_full_disk(tmp_path: Path) -> None:
+    """Including for outputs larger than a buffer of the C library."""
     b = ModelBuilder("large")
     program = compiled(b.build(b.add("LOGISTIC", [b.input((1, 9000), scale=0.1)])), "large")
     fake = FakeUio(tmp_path, program)

@@ -8,8 +8,8 @@
 
 alignas(16) static uint8_t arena[1 << 18];
 
-/* Run `count` inferences one after the other on `inputs` (of all inferences, in order); a reset of the variables comes
- * before number `reset`. Returns 0, or the number of the step that failed. */
+/* Run `count` inferences in sequence on `inputs` (of all inferences, in order); the variables are reset before
+* number `reset`. Returns 0, or the number of the step that failed. */
 extern "C" int run(const void *file, const tq_bus *bus, uint32_t memory, uint32_t memory_bytes, int count, int reset,
                    const uint8_t *inputs, uint8_t *outputs)
 {
