@@ -1,4 +1,4 @@
-"""Errors have a reason and an offer: both are shown, and what handles an error keeps them apart."""
+"""Errors have a reason and an offer: both are shown, and code that handles an error keeps them apart."""
 
 import pickle
 
@@ -16,7 +16,7 @@ def test_the_offer_is_shown_after_the_reason() -> None:
 
 @pytest.mark.parametrize("name", [name for name in errors.__all__ if name.endswith("Error")])
 def test_an_offer_goes_with_its_error(name: str) -> None:
-    """Through another wording, and to another process."""
+    """When it is reworded, and when it is sent to another process."""
     error = getattr(errors, name)("it does not fit", "; `tq-hw x` cuts it")
     moved = pickle.loads(pickle.dumps(error.reworded(f"m.tflite: {error.reason}")))
     assert type(moved) is type(error)

@@ -1,4 +1,4 @@
-"""Broken models end in a program or in one clear message: what a long run once found, and a short run."""
+"""Broken models end in a program or in one clear message: findings of long runs, and a short run."""
 
 import sys
 from pathlib import Path
@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 from fuzz_models import check_one, main
 from model_mutations import mutate_bytes, mutate_graph, sites_of
 
-#: The runs of benches/fuzz_models.py hold 2 s of CPU time and 2 ms a command; here a file that never ends is told from
-#: a busy machine.
+#: benches/fuzz_models.py allows 2 s of CPU time and 2 ms a command; this limit only detects work without end, even on a
+#: busy machine.
 _SECONDS = 20.0
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.tflite"))
 

@@ -1,4 +1,4 @@
-"""The conformance cases, public models and malformed files that lie beside the repository."""
+"""The conformance cases, public models and malformed files next to the repository."""
 
 import json
 import re
@@ -15,7 +15,7 @@ from tq_hw.model.tflite.writer import write_model
 
 
 def same(one, two):
-    """Compare two tensors of frozen records that hold arrays."""
+    """Compare two tensors, frozen records that hold arrays."""
     if (one.data is None) != (two.data is None) or (one.data is not None and (one.data != two.data).any()):
         return False
     names = ("index", "name", "dtype", "shape", "quantization", "is_variable", "shape_signature")
@@ -30,7 +30,7 @@ def test_every_case_and_model_is_read_and_survives_a_round_trip(shared: Path):
         model = read_model(path)
         assert dump(model).count("\n") > len(model.main.operators)
         assert len(parse_model(write_model(model), path.name).main.operators) == len(model.main.operators)
-        # With checks, open dimensions get sizes and arithmetic on shapes goes; here all is as the file has it.
+        # The checks set open dimensions and fold arithmetic on shapes; without them everything is as in the file.
         stored = read_model(path, check=False)
         again = parse_model(write_model(stored), path.name, check=False)
         for first, second in zip(stored.subgraphs, again.subgraphs, strict=True):

@@ -1,4 +1,4 @@
-"""Models that are changed in one place, and what the rules of operators say of those that they refuse."""
+"""Models with one change, and the messages with which the rules of operators reject them."""
 
 import dataclasses
 from typing import Any

@@ -86,7 +86,7 @@ def test_counts_outputs():
     (0, {"shape": (5, 5, 3)}, "input has shape [5, 5, 3] of rank 3, expected rank 4"),
     (0, {"shape": (1, 5, 5, 4)}, "input has 4 channels and weights have shape [2, 3, 3, 3]: channels do not match"),
 ])
-def test_a_convolution_keeps_the_rules(index, changes, message):
+def test_a_convolution_obeys_the_rules(index, changes, message):
     assert message_of(edit_tensor(conv(), index, **changes)) == message
 
 
@@ -98,7 +98,7 @@ def test_a_convolution_keeps_the_rules(index, changes, message):
     ({"padding": "VALID", "dilation_h_factor": 3}, "height is 5, less than the filter's 7, with padding VALID"),
     ({"fused_activation_function": "TANH"}, "Fuse no activation other than RELU, RELU6 and RELU_N1_TO_1. Found TANH."),
 ])
-def test_a_convolution_has_sound_options(changes, message):
+def test_a_convolution_has_valid_options(changes, message):
     assert message_of(options(conv(), **changes)) == message
 
 
@@ -123,7 +123,7 @@ def test_accepts_a_bias_scale(bias_scale, weight_scales, output_scale):
 
 @pytest.mark.parametrize("bias_scale, found", [
     (0.0301, "0.0301"), (0.0099, "0.0099"), (1e3, "1000"), (None, "0"), ([5.0, 0.02, 0.02], "5")])
-def test_refuses_a_bias_scale(bias_scale, found):
+def test_rejects_a_bias_scale(bias_scale, found):
     assert message_of(dense(bias_scale)) == (
         "With one weight scale, keep the bias scale within 1/50 of the output scale of input scale times weight scale. "
         f"Found bias scale {found} for tensor 2 'b', expected 0.02 at output scale 0.5.")
@@ -154,7 +154,7 @@ def test_computed_weights_are_not_supported():
         "computed at run time; use BATCH_MATMUL for a product of activations.")
 
 
-def test_shuffled_weights_are_refused():
+def test_shuffled_weights_are_rejected():
     builder = ModelBuilder("m")
     weights = builder.constant(np.ones((4, 8), np.int8), scale=0.1)
     model = builder.model(builder.add("FULLY_CONNECTED", [builder.input((1, 8), scale=0.5), weights], scale=1.0,
@@ -203,7 +203,7 @@ def test_some_operators_share_one_quantization(op, changes):
                                                         "Found")
 
 
-def test_moved_data_keep_their_type():
+def test_moved_data_keeps_its_type():
     model = binary("CONCATENATION")
     assert message_of(edit_tensor(model, 1, dtype="uint8")) == (
         "Use the same type for inputs and outputs. Found int8 for tensor 0 't0' and uint8 for tensor 1 't1'.")
@@ -275,7 +275,7 @@ def test_every_rule_is_a_sentence():
             assert "\n" not in sentence
 
 
-def test_a_subgraph_without_operators_is_sound():
+def test_a_subgraph_without_operators_is_valid():
     check_model(Model("m", (Subgraph("", (), (), (), ()),)))
     check_model(Model("m", (Subgraph("", (), (Operator(0, "CALL_ONCE", (), ()),), (), ()),)))
 
@@ -302,7 +302,7 @@ def test_quantized_weights_of_a_float32_model_are_named():
             message + "weights are integers and activations are not (dynamic-range quantization): give the converter a "
             "representative dataset, and quantize the whole model to int8") + "$"):
         check_model(builder.model(op()))
-    # Where there are int8 activations, too, an operator was left in float32.
+    # If there are int8 activations, too, only this operator was left in float32.
     builder.input((1, 3), scale=0.1)
     with pytest.raises(ModelError, match=re.escape(message + "quantize the whole model to int8")):
         check_model(builder.model(op()))

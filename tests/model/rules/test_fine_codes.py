@@ -1,4 +1,4 @@
-"""EQUAL of codes that are all equal: how TensorFlow asks whether a maximum is finite, held against LiteRT."""
+"""EQUAL of codes that are all equal, with which TensorFlow tests whether a maximum is finite: LiteRT's results."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,12 +17,12 @@ from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
-#: What the converter gives to what is always 0.
+#: The scale that the converter gives to a tensor that is always 0.
 LEAST = 7.84313708e-09
 
 
 def finite(b: ModelBuilder, op: str = "EQUAL", batch: int = 2, is_given: bool = False) -> tuple[int, ...]:
-    """What `tf.reduce_logsumexp` takes off its numbers: their maximum where that is finite, else 0."""
+    """What `tf.reduce_logsumexp` subtracts from its input: the maximum if that is finite, else 0."""
     x = b.input((batch, 5, 7), scale=0.0325, zero_point=-8)
     most = b.add("REDUCE_MAX", [x, b.constant(np.array([2], np.int32))], shape=(batch, 5, 1),
                  options={"keep_dims": True})
@@ -49,7 +49,7 @@ def test_equals_the_engine(op: str, oracles: Callable[[str], Oracle]) -> None:
 
 @pytest.mark.parametrize("batch", [1, 3])
 def test_an_open_batch(batch: int, oracles: Callable[[str], Oracle]) -> None:
-    """The constant broadcasts to whatever size is asked for."""
+    """The constant broadcasts to the requested size."""
     b = ModelBuilder("finite")
     model = b.model(*finite(b, batch=1))
     tensors = tuple(tensor if tensor.data is not None else replace(tensor, shape_signature=(-1, *tensor.shape[1:]))
@@ -61,12 +61,12 @@ def test_an_open_batch(batch: int, oracles: Callable[[str], Oracle]) -> None:
 
 
 def given(b: ModelBuilder) -> tuple[int, ...]:
-    """The caller gets the difference."""
+    """The difference is an output of the model."""
     return finite(b, is_given=True)
 
 
 def coarse(b: ModelBuilder) -> tuple[int, ...]:
-    """The codes differ in EQUAL."""
+    """The codes that EQUAL compares differ."""
     x = b.input((2, 5), scale=6.0, zero_point=-8)
     apart = b.add("SUB", [x, x], scale=2.0**-18, zero_point=3)
     same = b.add("EQUAL", [apart, b.constant(np.array(5, np.int8), scale=LEAST, zero_point=0)])

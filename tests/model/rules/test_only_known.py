@@ -1,4 +1,4 @@
-"""Operators on integers whose results are known are constants, in models without open dimensions, too."""
+"""Operators on integers with known results become constants, also in models without open dimensions."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from tq_hw.sim.golden.run import run
 
 
 def add(b: ModelBuilder, op: str, shape: tuple[int, ...], dtype: str, *inputs: object) -> int:
-    """Add an operator of constants of int32, or of tensors by their index."""
+    """Add an operator on int32 constants, or on tensors given by their index."""
     made = b.tensor(shape, dtype)
     b.operator(op, [each if isinstance(each, int) else b.constant(np.array(each)) for each in inputs], [made])
     return made
@@ -52,7 +52,7 @@ def spread(b: ModelBuilder, x: int) -> int:
 
 
 def compared(b: ModelBuilder, x: int) -> int:
-    """Negative indices of int64, as `take_along_axis` makes them."""
+    """Negative int64 indices, as `take_along_axis` makes them."""
     filled = add(b, "FILL", (2,), "int64", i32(2), np.int64(-2))
     less = add(b, "LESS", (2,), "bool", filled, np.int64(0))
     moved = add(b, "ADD", (2,), "int64", filled, np.int64(6))
@@ -83,7 +83,7 @@ def test_heads_side_by_side() -> None:
     compile_model(model, load_config("n8"))
 
 
-def test_what_is_not_known() -> None:
+def test_results_that_are_not_known() -> None:
     b = ModelBuilder("unknown")
     x = b.input((4,), dtype="int32")
     with pytest.raises(UnsupportedError) as caught:

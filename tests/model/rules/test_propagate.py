@@ -1,4 +1,4 @@
-"""Models with open dimensions: shapes follow from the inputs, arithmetic on shapes becomes constants."""
+"""Models with open dimensions: shapes follow from the inputs, and arithmetic on shapes becomes constants."""
 
 import sys
 from dataclasses import replace
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from fuzz_models import check_one
 from model_mutations import mutate_bytes, mutate_graph, sites_of
 
-#: What converters compute shapes with; none of it is left.
+#: Operators with which converters compute shapes; none of them is left.
 _ARITHMETIC = {"SHAPE", "STRIDED_SLICE", "PACK", "GATHER", "CONCATENATION", "REDUCE_PROD", "FLOOR_DIV", "EXPAND_DIMS",
                "FILL"}
 
@@ -43,7 +43,7 @@ def propagated(model: Model, batch: int | None = None, **named: tuple[int, ...])
 
 @pytest.mark.parametrize("seed", range(8))
 def test_random_networks_have_the_shapes_of_their_batch(seed: int) -> None:
-    """The networks differ in their reshapes; for a batch they are what they would be if built for it."""
+    """The networks differ in their reshapes; for a given batch they equal those built for it."""
     batch = 1 + seed % 4
     model = propagated(left_open(lambda size: open_network(seed, size)), batch)
     built = open_network(seed, batch).main
@@ -51,7 +51,7 @@ def test_random_networks_have_the_shapes_of_their_batch(seed: int) -> None:
     assert not _ARITHMETIC & {op.op for op in model.main.operators}
     assert all(op.op == built.operators[op.index].op for op in model.main.operators)
     assert model.is_propagated and not any(tensor.shape_signature for tensor in model.main.tensors)
-    # What is written again is a model without open dimensions, and the same one.
+    # When written again, it is a model without open dimensions, and the same one.
     again = parse_model(write_model(model), "open.tflite")
     assert not again.is_propagated
     inputs = drawn(model, seed)
@@ -79,14 +79,14 @@ def test_random_networks_equal_the_public_engines(engine: str) -> None:
             opened = left_open(lambda size, seed=seed: open_network(seed, size))
             model = propagated(opened, 3).under("tflm" if engine == "tflm" else "litert")
             inputs = drawn(model, seed)
-            # LiteRT carries the shapes itself, from the inputs; TFLite Micro takes those of the file.
+            # LiteRT propagates shapes from the inputs itself; TFLite Micro uses those of the file.
             found = oracle.run(write_model(model if engine == "tflm" else opened), list(inputs))
             for one, other in zip(found, golden_engine(model).infer(inputs).outputs, strict=True):
                 np.testing.assert_array_equal(one, other)
 
 
 def test_stored_shapes_that_hold_give_the_same_program() -> None:
-    """Batch 1 of an open model is the model that was exported with batch 1, word for word."""
+    """An open model at batch 1 gives the same bytes as the model that was exported with batch 1."""
     def pooled(batch: int) -> Model:
         b = ModelBuilder("m")
         x = b.input((batch, 6, 6, 4), scale=0.5)
@@ -101,7 +101,7 @@ def test_stored_shapes_that_hold_give_the_same_program() -> None:
 
 
 def dilated(*, twin: tuple[int, ...]) -> Model:
-    """A dilated convolution in an open batch; what goes into it is quantized again, with a shape of its own."""
+    """The moves of a dilated convolution, with an open batch, and a QUANTIZE with stored output shape `twin`."""
     def build(batch: int) -> Model:
         b = ModelBuilder("m")
         x = b.input((batch, 6, 6, 4), scale=0.5)
@@ -118,7 +118,7 @@ def dilated(*, twin: tuple[int, ...]) -> Model:
 
 @pytest.mark.parametrize("batch", [1, 2])
 def test_stored_shapes_without_a_signature_are_hints(batch: int) -> None:
-    """As ai-edge-quantizer stores them: sizes that were open are 1."""
+    """As ai-edge-quantizer stores them: open sizes are 1."""
     model = propagated(dilated(twin=(1, 3, 3, 4)), batch)
     assert [tensor.shape for tensor in model.main.tensors[3:]] == [(4 * batch, 3, 3, 4)] * 2 + [(batch, 6, 6, 4)]
 
@@ -131,7 +131,7 @@ def test_stored_shapes_without_a_signature_contradict() -> None:
 
 
 def batched(op: str = "SOFTMAX") -> Model:
-    """An open batch of rows; the second input is fixed."""
+    """A model with an open batch of rows; the second input is fixed."""
     def build(batch: int) -> Model:
         b = ModelBuilder("m")
         x, y = b.input((batch, 4), scale=0.5, name="x"), b.input((1, 4), scale=0.5, name="y")
@@ -149,13 +149,13 @@ def batched(op: str = "SOFTMAX") -> Model:
     (InputShapes(2**31 - 1), "m.tflite: input 'x': [2147483647, 4] of int8 is too large: its size is 8589934588 bytes, "
      "at most 2147483647 fit"),
 ])
-def test_wishes_that_inputs_cannot_meet(shapes: InputShapes, message: str) -> None:
+def test_requested_shapes_that_inputs_cannot_have(shapes: InputShapes, message: str) -> None:
     with pytest.raises(OptionError) as error:
         parse_model(write_model(batched()), "m.tflite", shapes=shapes)
     assert str(error.value) == message
 
 
-def test_a_name_goes_before_the_batch() -> None:
+def test_a_named_shape_has_priority_over_the_batch() -> None:
     model = propagated(batched(), 3, x=(5, 4))
     assert [tensor.shape for tensor in model.main.tensors] == [(5, 4), (1, 4), (5, 4), (5, 4)]
 
@@ -184,7 +184,7 @@ def test_no_input_with_an_open_batch() -> None:
 
 
 def broken(*, rows: int = 4, op: str = "RESHAPE", computed: bool = False) -> Model:
-    """An open model with one operator that contradicts the rest."""
+    """An open model in which one operator contradicts the others."""
     def build(batch: int) -> Model:
         b = ModelBuilder("m")
         x = b.input((batch, 4), scale=0.5, name="x")
@@ -219,7 +219,7 @@ def test_signature_of_another_rank() -> None:
 
 
 def test_shape_of_float32() -> None:
-    """What a shape is taken of needs no values; here it is the model's float32 output."""
+    """SHAPE needs no values of its input, which is the model's float32 output here."""
     def build(batch: int) -> Model:
         b = ModelBuilder("m")
         x = b.input((batch, 2, 2), scale=0.5)
@@ -233,8 +233,8 @@ def test_shape_of_float32() -> None:
             assert engine.infer(inputs).outputs[1].tolist() == [3, 2, 2]
 
 
-def test_arithmetic_without_end_is_left_to_the_compiler() -> None:
-    """A file of a few bytes an operator must not take long: what reads and writes more numbers stays in the graph."""
+def test_large_arithmetic_is_left_to_the_compiler() -> None:
+    """Small files must not take long: beyond a total of elements read and written, operators stay in the graph."""
     def build(batch: int) -> Model:
         b = ModelBuilder("m")
         x = b.input((batch, 4), scale=0.5)
@@ -248,7 +248,7 @@ def test_arithmetic_without_end_is_left_to_the_compiler() -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_broken_files_are_refused_in_one_line(seed: int) -> None:
+def test_broken_files_are_rejected_in_one_line(seed: int) -> None:
     data = write_model(left_open(lambda batch: open_network(seed, batch)))
     sites, raw = sites_of(data), parse_model(data, "open", check=False)
     verdicts = set()

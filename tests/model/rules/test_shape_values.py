@@ -1,4 +1,4 @@
-"""Arithmetic on shapes: each operator against numbers worked out by hand, and what has no value."""
+"""Arithmetic on shapes: the result of each operator as computed by hand, and cases without a value."""
 
 import numpy as np
 import pytest

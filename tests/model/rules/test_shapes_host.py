@@ -1,4 +1,4 @@
-"""Shapes of what only hosts run: behind a spectrum an open batch is known, so that a partition has all shapes."""
+"""Shapes of operators that only hosts run: after a spectrum an open batch is known, so a partition has all shapes."""
 
 from dataclasses import replace
 
@@ -62,8 +62,8 @@ def test_refuses_what_does_not_fit(op: str, inputs: list[tuple[int, ...] | list[
     assert str(caught.value) == f"m, operator 0 {op}: {message}"
 
 
-def test_an_open_batch_behind_a_spectrum() -> None:
-    """As Keras exports a MelSpectrogram: complex64 goes through a SQUEEZE, which it is no type for."""
+def test_an_open_batch_after_a_spectrum() -> None:
+    """As Keras exports a MelSpectrogram: with a SQUEEZE of complex64, a type that SQUEEZE does not support."""
     b = ModelBuilder("m")
     x = b.input((1, 1, 64), "float32")
     made = [b.tensor(shape, dtype) for shape, dtype in (
@@ -83,7 +83,7 @@ def test_an_open_batch_behind_a_spectrum() -> None:
 
 @pytest.mark.parametrize("op", BOXES)
 def test_chosen_boxes_have_the_shape_of_kernels(op: str) -> None:
-    """TensorFlow stores [1, 5] and a RESHAPE; what is stored elsewhere stays."""
+    """TensorFlow stores [1, 5] and adds a RESHAPE; other stored shapes stay."""
     b = ModelBuilder("m")
     boxes, scores = b.input((9, 4), "float32"), b.input((9,), "float32")
     limits = [b.constant(np.array(value, np.float32)) for value in (0.5, 0.1, 0.0)]

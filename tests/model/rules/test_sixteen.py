@@ -1,4 +1,4 @@
-"""What the tensors of 16x8 models must be: activations of int16, weights of int8."""
+"""Types and scales of the tensors of 16x8 models: int16 activations, int8 weights."""
 
 import dataclasses
 from typing import Any
@@ -67,7 +67,7 @@ def test_refuses(model: Model, message: str) -> None:
     assert message_of(model) == message
 
 
-def test_sums_that_are_shifted_only() -> None:
+def test_sums_that_are_only_shifted() -> None:
     assert message_of(add(0.25), UnsupportedError) == (
         "Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported. "
         "Found scales 0.25, 0.25, 0.25.")

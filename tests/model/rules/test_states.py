@@ -1,4 +1,4 @@
-"""What the rules ask of operators with states: SVDF, LSTM, variables."""
+"""Rules for operators with state: SVDF, LSTM, variables."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ def test_accepts_an_svdf(dtype):
     check_model(svdf(dtype))
 
 
-def test_an_svdf_keeps_the_rules():
+def test_an_svdf_obeys_the_rules():
     assert message_of(svdf(is_variable=False)) == (
         "Make state inputs variables. Found tensor 4 'state', which is not one.")
     assert message_of(options(svdf(), rank=3)) == (
@@ -85,7 +85,7 @@ def test_accepts_an_lstm():
     (edit_tensor(lstm(), 7, shape=(2, 3)), ModelError, "input 7 has shape [2, 3], expected [2, 2]"),
     (edit_tensor(lstm(), 14, shape=(1, 3)), ModelError, "cell state has shape [1, 3], expected [1, 2]"),
 ])
-def test_an_lstm_keeps_the_rules(model, error, message):
+def test_an_lstm_obeys_the_rules(model, error, message):
     assert message_of(model, error) == message
 
 

@@ -1,4 +1,4 @@
-"""A model with three signatures, of three subgraphs; a fourth one is called by the third."""
+"""A model with three signatures, each of a subgraph of its own; the third one calls a fourth subgraph."""
 
 import numpy as np
 
@@ -13,7 +13,7 @@ def act(op, scale=0.1, dtype="int8"):
 
 
 def stateful():
-    """Adds to a variable that a second subgraph of its own initializes."""
+    """Adds to a variable that a second subgraph, its own, initializes."""
     b = ModelBuilder("m")
     image = b.input((1, 6), scale=0.1)
     options = {"container": "", "shared_name": "v"}

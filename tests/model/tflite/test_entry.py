@@ -1,4 +1,4 @@
-"""Signatures: the subgraph that is run, and what it calls, are those that LiteRT's signature runner runs."""
+"""Signatures: the subgraphs that are run are those that LiteRT's signature runner runs, with all that they call."""
 
 from dataclasses import replace
 
@@ -58,7 +58,7 @@ def test_a_signature_of_no_tensor():
                                  "tensors")
 
 
-def test_subgraphs_that_are_not_called_keep_no_rules():
+def test_subgraphs_that_are_not_called_need_not_obey_rules():
     wrong = act("RELU", dtype="int32")
     model = Model("m", (act("RELU"), wrong))
     assert len(parse_model(write_model(model), "m.tflite").subgraphs) == 1
@@ -69,7 +69,7 @@ def test_subgraphs_that_are_not_called_keep_no_rules():
 
 
 def test_a_tensor_of_no_elements_needs_no_buffer():
-    """Converters write the shape of a scalar so."""
+    """Converters write the shape of a scalar like this."""
     b = ModelBuilder("m")
     x = b.input((2, 3), scale=0.5)
     shape = b.tensor((2,), "int32")
@@ -80,7 +80,7 @@ def test_a_tensor_of_no_elements_needs_no_buffer():
 
 
 def calling(*calls):
-    """Subgraph n chooses between two others by a truth value, where it has a pair of them."""
+    """Subgraph n has an IF that calls a given pair of others, or no call for None."""
     subgraphs = []
     for number, pair in enumerate(calls):
         b = ModelBuilder(str(number))
@@ -94,7 +94,7 @@ def calling(*calls):
     return Model("m", tuple(subgraphs), signatures=(Signature("late", len(calls) - 1, {}, {}),))
 
 
-def test_what_is_called_may_come_first():
+def test_a_called_subgraph_may_come_first():
     """As TensorFlow numbers an IF in the condition of a WHILE."""
     model = calling((3, 3), None, None, (2, 1))
     data = write_model(model)
@@ -105,7 +105,7 @@ def test_what_is_called_may_come_first():
     assert [(each.name, each.subgraph) for each in late.signatures] == [("late", 0)]
 
 
-def test_a_long_way_of_calls_is_gone_once():
+def test_a_long_chain_of_calls_is_followed_once():
     count = 4000
     data = write_model(calling(*((n + 1, n + 1) for n in range(count)), None))
     assert len(parse_model(data, "m.tflite", check=False).subgraphs) == count + 1

@@ -103,7 +103,7 @@ def test_names_a_short_file():
     (b"\0\1\2\3\4\5\6\7saved_model_main_op", "saved_model.pb of a TensorFlow SavedModel; convert it with "
      "tf.lite.TFLiteConverter, quantized to int8"),
 ])
-def test_names_what_another_format_looks_like(start, hint):
+def test_names_other_formats(start, hint):
     assert message_of(root_of, start) == (
         f"a.bin: not a TFLite model: the file identifier (bytes 4 to 7) is {start[4:8]!r}, expected b'TEST'; "
         f"it looks like {hint}")

@@ -1,4 +1,4 @@
-"""int4, sparse and DENSIFY against LiteRT: the same integers as the int8, dense model and as LiteRT of the file."""
+"""int4, sparse and DENSIFY: the same integers as the int8, dense model, and as LiteRT gives for the file."""
 
 import dataclasses
 
@@ -21,7 +21,7 @@ RNG = np.random.default_rng(5)
 
 
 def weighted(op, dtype="int8", columns=5):
-    """An operator with weights -8..7 (tensor 1) of one scale for each channel, FULLY_CONNECTED of one."""
+    """An operator with weights -8..7 (tensor 1), with a scale for each channel; for FULLY_CONNECTED a single one."""
     b = ModelBuilder(op.lower())
     shapes = {"CONV_2D": (6, 3, 2, columns), "DEPTHWISE_CONV_2D": (1, 3, 3, columns), "FULLY_CONNECTED": (7, columns)}
     shape = shapes[op]
@@ -46,7 +46,7 @@ def oracles():
 
 
 def check_equal(data, oracles, profile="litert"):
-    """LiteRT's results of the file are those of the model that is read from it, golden and compiled."""
+    """LiteRT's results for the file equal those of the model read from it, golden and compiled."""
     model = parse_model(data, "m.tflite").under(profile)
     tensor = model.main.tensors[model.main.inputs[0]]
     inputs = [RNG.integers(-128, 128, tensor.shape).astype(np.int8)]
@@ -73,9 +73,9 @@ def test_nibbles():
 
 
 class SparseWriter(_Writer):
-    """Writes one tensor sparse: levels in `order`, blocks as (dimension, size), the `compressed` levels as lists.
+    """Writes one tensor as sparse: levels in `order`, blocks as (dimension, size), the `compressed` levels as lists.
 
-    `damage` replaces levels, each a size, segments and indices (None: dense).
+    `damage` replaces levels by a size, segments and indices (None: dense).
     """
 
     def __init__(self, model, index, order, blocks=(), compressed=(), kind="int32", damage=None):
@@ -83,7 +83,7 @@ class SparseWriter(_Writer):
         self.sparse, self.order, self.blocks, self.kind = index, order, blocks, kind
         self.compressed, self.damage = compressed, damage or {}
         self.sparsity = None
-        self.kept = []  # buffers go by the number of the array, which must not come again
+        self.kept = []  # buffers are keyed by id(), which must not be reused
 
     def _vector(self, values):
         code, dtype = {"int32": (1, "<i4"), "uint16": (2, "<u2"), "uint8": (3, "<u1")}[self.kind]
@@ -96,7 +96,7 @@ class SparseWriter(_Writer):
         return self._table([(0, "Int8", 1), (2, "Uint8", code), (3, None, at), (4, "Uint8", code), (5, None, listed)])
 
     def _levels(self, whole):
-        """Return the levels of an array whose axes they are, and what is stored."""
+        """Return one level for each axis of an array, and the elements that are stored."""
         levels, nodes = [], [()]
         for level, size in enumerate(whole.shape):
             kept = [[n for n in range(size) if level not in self.compressed or np.any(whole[(*node, n)])]
@@ -138,7 +138,7 @@ def mostly_zero(model, index, share=0.7):
 
 
 def densified():
-    """CONV_2D whose weights come through DENSIFY, as the converter writes them."""
+    """CONV_2D whose weights come from a DENSIFY, as the converter writes them."""
     model, data = mostly_zero(weighted("CONV_2D"), 1)
     weights = model.main.tensors[1]
     end = len(model.main.tensors)

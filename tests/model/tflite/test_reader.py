@@ -20,7 +20,7 @@ INT8 = Quantization((0.5,), (3,))
 
 
 def chain():
-    """Two operators over one input; tensor 3 is the output."""
+    """Two operators on one input; tensor 3 is the output."""
     builder = ModelBuilder("chain")
     image = builder.input((1, 4, 4, 2), scale=0.5, zero_point=3, name="in")
     pooled = builder.add("MAX_POOL_2D", [image], padding="SAME")
@@ -47,7 +47,7 @@ def edit_operator(model, index, **changes):
     return edit(model, operators=tuple(operators))
 
 
-#: Its class says how it is iterated, which type checkers do not see.
+#: Type checkers do not see how it is iterated.
 EVERY_CHECK: list[Any] = list(HealthCheck)
 
 
@@ -107,7 +107,7 @@ MARK = 0x0102030405060708
 
 
 def with_contents_behind(contents, size_bytes):
-    """Write a model whose one constant lies after the FlatBuffer."""
+    """Write a model whose only constant is stored after the FlatBuffer."""
     class Writer(_Writer):
         def _buffer(self, data):
             return self._table([(1, "Uint64", MARK), (2, "Uint64", size_bytes)])
@@ -144,7 +144,7 @@ def test_a_bias_may_keep_the_dimension_of_the_weights():
     assert found.quantization == Quantization((0.5, 0.25), (0, 0), 0)
 
 
-def test_names_a_missing_file(tmp_path):
+def test_names_a_file_that_is_missing(tmp_path):
     path = tmp_path / "none.tflite"
     with pytest.raises(ModelError) as caught:
         read_model(path)
@@ -248,7 +248,7 @@ def test_rejects_bad_tensors(changes, message):
 
 
 def test_takes_the_first_bytes_of_a_longer_buffer():
-    """As LiteRT does: files of several signatures share one buffer between float32 that nothing reads and int64."""
+    """As in LiteRT; in files with several signatures, an unread float32 tensor and an int64 one share a buffer."""
     longer = np.arange(40, dtype=np.int8)
     for dtype, shape, data in (("int8", (1, 4, 4, 2), longer[:32]), ("int16", (3, 2), longer[:12].view(np.int16)),
                                ("int4", (3,), longer[:3]), ("bool", (2,), np.array([False, True]))):
@@ -264,7 +264,7 @@ def test_rejects_constants_of_strange_types():
         "weights")
 
 
-def test_rejects_bools_that_are_neither():
+def test_rejects_bools_other_than_0_and_1():
     model = edit_tensor(chain(), 2, dtype="bool", shape=(8,), data=np.full(8, 2, np.uint8))
     assert message_of(model) == "m.tflite: subgraph 0, tensor 2 't2': a bool in buffer 1 is neither 0 nor 1"
 
@@ -315,7 +315,7 @@ def test_rejects_bad_calls(callee, message):
 
 def test_rejects_missing_and_foreign_options():
     data = write_model(chain())
-    # One of the bytes that are 5 is the union's type code of Pool2DOptions.
+    # One of the bytes with value 5 is the union's type code of Pool2DOptions.
     for code, message in ((0, "has no options, MAX_POOL_2D needs its Pool2DOptions"),
                           (1, "options are of type Conv2DOptions, expected Pool2DOptions"),
                           (200, "options are of type unknown (200), expected Pool2DOptions")):
@@ -331,7 +331,7 @@ def _refusal(data, at, value):
     return None
 
 
-def test_a_subgraph_may_only_pass_its_input_on():
+def test_a_subgraph_may_do_nothing_but_return_its_input():
     tensor = Tensor(0, "a", "int8", (2,), INT8)
     model = parse_model(write_model(Model("m", (Subgraph("", (tensor,), (), (0,), (0, 0)),))), "m.tflite")
     assert model.main.outputs == (0, 0)
@@ -351,7 +351,7 @@ def unfolding(subgraph_count, tensor_count):
         return at
 
     def repeat(count, target_bytes):
-        # Every element is an offset to what follows the vector.
+        # Every element is an offset to the object after the vector.
         data.extend(struct.pack("<I", count))
         data.extend(b"".join(struct.pack("<I", target_bytes + 4 * (count - index)) for index in range(count)))
 

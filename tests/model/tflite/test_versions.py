@@ -13,7 +13,7 @@ from tq_hw.model.tflite.writer import write_model
 
 
 def tiles() -> bytes:
-    """Two operators, of version 3 and 2."""
+    """Two operators, of versions 3 and 2."""
     b = ModelBuilder("m")
     tile = b.add("TILE", [b.input((1, 3), scale=0.5), b.constant(np.array([2, 1], np.int32))], scale=0.5, shape=(2, 3))
     model = b.model(b.add("ADD", [tile, tile], scale=0.5))
@@ -34,6 +34,6 @@ def test_newer_ones_of_one_operator_are_lowered() -> None:
     assert with_version(changed, "TILE", 3) == changed
 
 
-def test_what_is_no_model_is_refused() -> None:
+def test_a_file_that_is_no_model_is_rejected() -> None:
     with pytest.raises(ModelError, match=r"^TILE: the file has 4 bytes, too short for a FlatBuffer header"):
         with_version(b"TFL3", "TILE", 1)
