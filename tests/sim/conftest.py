@@ -1,4 +1,4 @@
-"""A small machine that copies, for the harness and the cache of simulators."""
+"""A small machine that copies data, for tests of the harness and of the cache of simulators."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 
 from tq_hw.sim.rtl import build
 
-#: Copies `command_bytes` from base0 to base1 with every byte inverted, in bursts of 16 beats, one at a time.
+#: Copies `command_bytes` from base0 to base1 with every byte inverted, in bursts of 16 beats, one burst at a time.
 #: command_offset: bit 4 = change ARADDR while it waits, bit 5 = never end.
 COPIER = """
 module accelerator(
@@ -79,7 +79,7 @@ Copier = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def copier() -> Copier:
-    """Both bus widths with different C++ port types; kept in the user's cache like any other build."""
+    """Libraries for both bus widths, whose C++ ports differ in type; kept in the user's cache, as other builds."""
     def make(bus_bytes: int, trace: str = "") -> Path:
         return build.build_verilog(lambda: COPIER.replace("WIDTH = 64", f"WIDTH = {8 * bus_bytes}"), bus_bytes,
                                    f"copier-{build._key(COPIER)}", trace=trace)

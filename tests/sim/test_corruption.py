@@ -1,4 +1,4 @@
-"""Streams with words changed end alike on the RTL and in the executor; `benches/corrupt.py` runs thousands of them."""
+"""Streams with changed words end alike on the RTL and in the executor; `benches/corrupt.py` runs thousands of them."""
 
 from collections import Counter
 
@@ -19,7 +19,7 @@ VECTOR = {"use_acc": 1, "cols": 4, "out_blocks": 1, "slots": 4, "tile_slots": 4,
           "repeat2": 1, "body_first": 1}
 
 
-def test_streams_with_words_changed() -> None:
+def test_streams_with_changed_words() -> None:
     programs = [compile_model(sample(kind, 1), TINY).program for kind in ("conv", "depthwise", "add", "softmax")]
     found: Counter[str] = Counter()
     for seed in range(80):
@@ -40,7 +40,7 @@ def verdict_of(*runs: tuple[Unit, dict[str, int]]) -> Verdict:
     return check(Program("made", TINY, commands, 0, len(commands), 16), [], 1)
 
 
-def test_what_is_undefined_is_no_agreement() -> None:
+def test_undefined_results_do_not_count_as_agreement() -> None:
     assert verdict_of((Unit.ARRAY, ARRAY), (Unit.VECTOR, VECTOR)) == Verdict("same", "done", "memory")
     assert verdict_of((Unit.ARRAY, ARRAY), (Unit.VECTOR, VECTOR | {"slots": 2})) == Verdict(
         "undefined", "done", "a tile has 2 slots, the accumulator buffer 4")
@@ -52,7 +52,7 @@ def test_what_is_undefined_is_no_agreement() -> None:
 
 
 def test_a_clamp_with_its_limits_crossed_is_undefined() -> None:
-    """Memory that its results come to, too."""
+    """Memory that depends on its results is undefined, too."""
     assembler = Assembler(TINY)
     assembler.run(Unit.ARRAY, ARRAY)
     assembler.uop(0, {"a_source": Source.IMMEDIATE, "immediate": 3, "clamp": 1, "act_min": 8, "act_max": 0,

@@ -1,4 +1,4 @@
-"""The RTL against the executor on streams that no compiler emits."""
+"""The RTL equals the executor on streams that no compiler emits."""
 
 import numpy as np
 import pytest
@@ -13,28 +13,28 @@ from tq_hw.sim.executor.core import Executor
 from tq_hw.sim.random_streams import random_program
 from tq_hw.sim.rtl.simulate import simulate
 
-#: Corners of the configuration: several output blocks in a word, words with unused lanes, two steps per word,
-#: the narrowest and the widest bus, small memories.
+#: Corner cases of the configuration: several output blocks in a word, words with unused lanes, two steps per word, the
+#: narrowest and the widest bus, small memories.
 ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
        Config("r4c6", 4, 6, 2, 8192, acc_words=16, bus_bytes=16, fold_steps=4, uops=32, vector_words=256))
-#: What presets have only in part; tests/sim/rtl/test_samples.py has the same machine.
+#: Options that no preset has all of; tests/sim/rtl/test_samples.py has the same machine.
 OPTIONS = Config("r4c12a2o2", 4, 12, 4, 16 << 10, bus_bytes=4, acc_buffers=2, activation_lanes=2, acc_open=2)
 OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
 PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2)
-#: Beats of a word that are no divisor of a register's words: 10 of 16; registers of more slots than there are inputs.
+#: Words whose beats do not divide the words of a register (10 and 16); registers with more slots than inputs.
 UNEVEN = Config("r32c3", 32, 3, 3, 16 << 10, acc_words=16, vector_words=128)
 LONG = Config("r4c2", 4, 2, 2, 2048, acc_words=16, vector_words=4096)
 
 
 def defined(program) -> tuple[np.ndarray, np.ndarray]:
-    """The output, and which of its bytes are the same whatever undefined bytes are."""
+    """The output, and which of its bytes do not depend on undefined bytes."""
     runs = [execute(program, [], seed=seed, check_races=seed == 1).outputs[0] for seed in range(4)]
     return runs[0], np.logical_and.reduce([run == runs[0] for run in runs])
 
 
 @pytest.mark.parametrize("config", [*PRESETS.values(), *ODD, UNEVEN, LONG], ids=lambda config: config.name)
 def test_registers_and_tables_begin_defined(config):
-    """All register words that a slot may lie in: what is undefined may saturate, and look like what is defined."""
+    """All register words that slots may occupy: an undefined value may saturate, and then look defined."""
     machines = []
     for seed in (1, 2):
         executor = Executor(random_program(config, 3, operations=0), seed=seed)
@@ -46,7 +46,7 @@ def test_registers_and_tables_begin_defined(config):
 
 
 def written_early(uop, beats: int, words: int) -> bool:
-    """Whether a micro-operation reads a register word that it writes in an earlier beat: which value is undefined."""
+    """Whether a micro-operation reads a register word that it writes in an earlier beat, an undefined value."""
     if uop["destination"] != Destination.REGISTER or uop["once"]:
         return False
     writes = {uop["d_register"] * words + n: n for n in range(beats)}

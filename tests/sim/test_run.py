@@ -1,4 +1,4 @@
-"""The entry to all engines, drawn inputs, and the comparison of results."""
+"""The common entry to all engines, random inputs, and the comparison of results."""
 
 import numpy as np
 import pytest

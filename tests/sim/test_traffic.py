@@ -1,4 +1,4 @@
-"""Bytes over time: what the memory counted at the bus, coarser, and none above what memory gives."""
+"""Bytes over time: as counted by the memory at the bus, in longer spans, and never above the memory's rate."""
 
 from pathlib import Path
 
@@ -32,11 +32,11 @@ def test_spans_hold_every_beat_and_none_above_the_rate(digits: Program, bytes_pe
     assert found.spans.sum(axis=0).tolist() == [found.beats["read_beats"], found.beats["write_beats"]]
     assert 0 <= found.cycles - len(found.spans) * found.span_cycles + found.span_cycles <= 2 * found.span_cycles
     bus_bytes = digits.config.bus_bytes
-    # A beat that was offered in the span before may be taken in this one.
+    # A beat offered in the previous span may be taken in this one.
     assert found.spans.sum(axis=1).max() * bus_bytes <= bytes_per_cycle * found.span_cycles + 2 * bus_bytes
 
 
-def test_traffic_of_the_rtl_is_the_buses(digits: Program) -> None:
+def test_traffic_of_the_rtl_is_that_of_the_bus(digits: Program) -> None:
     model = read_model(DIGITS)
     found = make_engine("rtl", model, digits, YARDSTICK).infer(zeros(digits)).traffic
     assert found is not None and found.measured

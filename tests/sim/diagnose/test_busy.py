@@ -1,4 +1,4 @@
-"""What a timeline says of who was at work."""
+"""Which unit was busy, as read from a timeline."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.diagnose.busy import REASONS, array_cycles, groups, lost_cycles, slices, windows
 
-#: What only the hardware's counters tell apart.
+#: Reasons that only the hardware's counters distinguish.
 COUNTED = ("shape", "weights", "sums")
 
 
@@ -18,17 +18,17 @@ def layer(index: int, *runs: tuple[int, int]) -> Layer:
     return Layer(index, "CONV_2D", f"t{index}", "array", 1, 1, 0, "compute", {"array": runs})
 
 
-def test_operations_that_are_taken_early_begin_when_the_one_before_ends() -> None:
+def test_an_operation_taken_early_begins_when_the_previous_one_ends() -> None:
     times = {Unit.ARRAY: np.array([[5, 20], [10, 30], [40, 50]])}
     assert slices(times, Unit.ARRAY).tolist() == [[5, 20], [20, 30], [40, 50]]
 
 
-def test_layers_whose_runs_interleave_are_a_group() -> None:
+def test_layers_with_interleaved_runs_form_a_group() -> None:
     layers = (layer(0, (0, 1)), layer(1, (2, 3), (6, 7)), layer(2, (4, 5), (8, 8)), layer(3, (9, 9)))
     assert groups(layers) == [[0], [1, 2], [3]]
 
 
-def test_every_cycle_goes_to_one_reason() -> None:
+def test_every_cycle_has_exactly_one_reason() -> None:
     rng = np.random.default_rng(1)
     b = ModelBuilder("net")
     x = b.input((1, 12, 12, 16), scale=0.5, zero_point=-3)

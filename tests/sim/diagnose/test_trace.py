@@ -16,7 +16,7 @@ def test_slices_by_unit_and_layer():
     counts = {unit: 1 + max((last for layer in program.layers for _, last in layer.runs.get(unit.name.lower(), ())),
                             default=-1) for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE)}
     assert all(counts.values())
-    # Operations are taken two cycles apart and done ten cycles apart: all but the first wait for the one before.
+    # Operations are taken two cycles apart and done ten cycles apart: all but the first wait for the previous one.
     timeline = {unit: np.array([(2 * n, 10 * n + 9) for n in range(count)]) for unit, count in counts.items()}
     cycles = {layer.index: 40 + layer.index for layer in program.layers if layer.runs}
     events = json.loads(json.dumps(trace_events(program, timeline, cycles)))["traceEvents"]

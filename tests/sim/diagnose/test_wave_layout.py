@@ -1,4 +1,4 @@
-"""Layouts of waves: what viewers get, and only signals that are there."""
+"""Layouts of waves: the files for viewers, and that they name only existing signals."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def test_files(tmp_path: Path) -> None:
     assert files["a b.names/array.txt"].startswith(f"0 nothing yet\n1 {index} CONV_2D, run 0\n")
     assert files[".surfer/mappings/a b_array.txt"].startswith("Name = a_b_array\nBits = 32\n0 nothing yet\n1 ")
     assert f"@2024\n^1 {tmp_path}/a b.names/array.txt\n{TOP}.control_array.runs[31:0]\n@24\n" in files["a b.gtkw"]
-    # 2,560 cycles of 1,000 ps in 2.5 frames are 1,024,000 ps a frame.
+    # 2,560 cycles of 1,000 ps in 2.5 frames are 1,024,000 ps per frame.
     assert f"\n[timestart] 0\n*-19.965784 {' '.join(['-1'] * 27)}\n" in files["a b.gtkw"]
     # The load unit's heading is row 0, the array unit's row 1.
     assert (f"item_focus c_{TOP}.control_array.runs\nitem_set_format a_b_array\nitem_focus d_"
@@ -42,6 +42,6 @@ def test_names_of_files_are_one_word_of_a_command(tmp_path: Path) -> None:
     assert files["a#1 ü;_array.txt"].startswith("Name = a_1_ü__array\n")
 
 
-def test_machines_without_such_signals() -> None:
+def test_machines_without_these_signals() -> None:
     program = compile_model(sample("conv", 0), PRESETS["tiny"]).program
     assert layout_files(program, Path("a.fst"), {"": {"clk": 1}}, (0, 9)) == {}

@@ -1,4 +1,4 @@
-"""Array operations of the executor against the loops of docs/reference/semantics.md."""
+"""Array operations of the executor give the results of the loops in docs/reference/semantics.md."""
 
 import random
 
@@ -17,7 +17,7 @@ CONFIGS = [*PRESETS.values(), Config("r6c4", 6, 4, 4, 8 << 10), Config("r12c3", 
 
 
 def reference(machine: Machine, f: dict[str, int], folds, n: int, o: int) -> list[int]:
-    """Accumulators of one slot of one output block, by the book."""
+    """Accumulators of one slot of one output block, as semantics.md defines them."""
     config, pad = machine.config, machine.scratchpad.view(np.int8)
     oy, ox = divmod(n, f["out_cols"])
     zero = f["zero_point"]
@@ -94,7 +94,7 @@ def check(machine: Machine, f: dict[str, int], folds=()) -> None:
 
 
 def image_fields(rng: random.Random) -> dict[str, int]:
-    """An image somewhere in the scratchpad, with odd row pitch, and a window partly outside it."""
+    """An image at a random place in the scratchpad, with odd row pitch, and a window partly outside it."""
     rows, cols = rng.randint(1, 6), rng.randint(1, 6)
     return {"in_rows": rows, "in_cols": cols, "row_first": rng.randint(-2, 1), "col_first": rng.randint(-2, 1),
             "row_stride": rng.randint(1, 2), "col_stride": rng.randint(1, 3), "zero_point": rng.randint(-128, 127),
@@ -162,7 +162,7 @@ def test_folded(config):
         folds = [[{"address": pitch * (4 * k + g), "kernel_row": 3 * k + g, "rotate": rng.randint(0, 15),
                    "lane_end": end} for g, end in enumerate(sorted(rng.randint(0, config.rows + 3) for _ in range(3)))]
                  for k in range(entries)]
-        # Words of neighbouring rows lie in different banks when pitch * (g - g') is no multiple of four.
+        # Words of neighbouring rows lie in different banks if pitch * (g - g') is no multiple of four.
         check(machine, f, folds)
 
 
@@ -211,7 +211,7 @@ def test_bank_conflict():
 
 
 def test_long_sums_are_exact():
-    """All products at their largest: float32 would lose bits beyond 1024 of them."""
+    """All products have their largest value: float32 would lose bits for more than 1024 of them."""
     config = PRESETS["n16"]
     machine = Machine(config, [], 0)
     machine.scratchpad[:] = 0x80

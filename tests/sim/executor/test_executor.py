@@ -1,4 +1,4 @@
-"""Whole streams: order by tokens, hand-over of accumulators, and what is reported when they are wrong."""
+"""Whole streams: order by tokens, transfer of accumulators, and the errors reported for wrong ones."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ from tq_hw.sim.executor import SimulationError, execute
 
 CONFIG = PRESETS["n16"]
 PIXELS = 600
-#: Makes of a vector operation one that takes no accumulators.
+#: Makes a vector operation one that takes no accumulators.
 NO_TILES = {"kind": 1, "use_acc": 0, "slots": 1}
 WEIGHTS_AT, INPUT_AT, OUTPUT_AT = 0, 32, 4096
 
@@ -43,7 +43,7 @@ def vector(first: int, slots: int, **more: int) -> dict[str, int]:
 
 
 def pointwise(**changes: dict[str, int]) -> Program:
-    """A 1x1 convolution of 600 pixels, 16 to 16 channels, in two pieces; `changes` per RUN name."""
+    """A 1x1 convolution of 600 pixels, 16 to 16 channels, in two pieces; `changes` by RUN name."""
     assembler = Assembler(CONFIG)
     half = PIXELS // 2
 
@@ -103,7 +103,7 @@ def test_missing_token_is_a_race_and_shows_as_a_wrong_result():
     assert not all(np.array_equal(result, expected_output()) for result in results)
 
 
-def test_overwriting_what_is_still_read_is_a_race():
+def test_overwriting_data_still_to_be_read_is_a_race():
     program = pointwise(load1={"destination": INPUT_AT + 8})
     with pytest.raises(SimulationError, match="race: .* writes .*scratchpad word 40"):
         for seed in range(8):
@@ -116,7 +116,7 @@ def test_store_too_early_is_a_race_in_memory():
         execute(program, [drawn_input()], check_races=True)
 
 
-def test_waiting_for_ever():
+def test_units_that_wait_for_each_other():
     with pytest.raises(SimulationError) as caught:
         execute(pointwise(load1={"post_array": 0}), [drawn_input()])
     message = str(caught.value)
@@ -128,7 +128,7 @@ def test_waiting_for_ever():
 
 
 def test_full_queue():
-    """Loads that wait for the array, whose command stands after more of them than a queue holds."""
+    """Loads wait for the array, whose command comes after more of them than a queue holds."""
     assembler = Assembler(CONFIG)
     for i in range(110):
         assembler.run(Unit.LOAD, move(1, destination=i, memory_offset_bytes=16 * (i % 2), fill=i % 251,
@@ -153,7 +153,7 @@ def test_accumulators_that_nobody_reads():
         execute(pointwise(array1={"tile_slots": 128}, vector1=NO_TILES), [drawn_input()])
 
 
-def test_other_tiles_than_the_array():
+def test_tiles_other_than_those_of_the_array():
     with pytest.raises(SimulationError, match=r"vector RUN 1 .*undefined: a tile has 32 slots, the accumulator .* 64"):
         execute(pointwise(vector1={"tile_slots": 32, "chunk_slots": 32}), [drawn_input()])
 
@@ -175,7 +175,7 @@ def test_error_names_the_operation():
     assert (caught.value.status, caught.value.unit, caught.value.run) == (Status.BAD_ADDRESS, Unit.LOAD, 1)
 
 
-def test_stream_that_is_none():
+def test_data_that_is_no_stream():
     program = pointwise()
     cut = replace(program, command_bytes=program.command_bytes - 4)
     with pytest.raises(SimulationError, match="NO_END") as caught:
@@ -188,7 +188,7 @@ def test_stream_that_is_none():
 
 
 def test_sum_over_two_operations():
-    """acc_last = 0 leaves a buffer open for the next operation's acc_first = 0."""
+    """acc_last = 0 leaves a buffer open for the next operation, which has acc_first = 0."""
     pieces = pointwise(array0={"acc_last": 0, "slots": 64}, array1={"acc_first": 0, "slots": 64, "in_base": INPUT_AT},
                        vector0={"slots": 64}, vector1=NO_TILES)
     result = execute(replace(pieces, layers=()), [drawn_input()], keep=True)

@@ -1,4 +1,4 @@
-"""Load and store of the executor against the loops of docs/reference/semantics.md."""
+"""Loads and stores of the executor give the results of the loops in docs/reference/semantics.md."""
 
 import random
 from dataclasses import replace
@@ -75,7 +75,7 @@ def test_load(name):
 
 @pytest.mark.parametrize("name", ["tiny", "n9x8", "n16x8", "n16"])
 def test_load_of_coded_rows(name):
-    """Fields that it does not look at have any value; without the option it is a load like any other."""
+    """Fields that a coded load ignores have any value; without the option the load is like any other."""
     rng = random.Random(name)
     for seed in range(20):
         machine = machine_of(name, seed)
@@ -162,7 +162,7 @@ def test_load_wrong(change, status):
     assert caught.value.status is status
 
 
-def test_big_load_goes_in_parts():
+def test_a_large_load_is_split_into_parts():
     machine = machine_of("n16", 0)
     machine.memory[1] = np.arange(1 << 24, dtype=np.uint32).astype(np.uint8)
     f = LOAD | {"region": 1, "count1": 60000, "count3": 16, "step1": 0, "step3": 1, "run_bytes": 960000,

@@ -1,4 +1,4 @@
-"""Vector operations of the executor against scalar Python, one lane at a time."""
+"""Vector operations of the executor give the results of scalar Python, one lane at a time."""
 
 import random
 
@@ -81,7 +81,7 @@ def high16(a: int, b: int) -> int:
 
 
 def activation(function: Activation, x: int) -> int:
-    """gemmlowp's int16 functions of x / 2^12 and x / 2^13, one step after the other."""
+    """gemmlowp's int16 functions of x / 2^12 and x / 2^13, step by step."""
     if x == 0:
         return 1 << 14 if function == Activation.LOGISTIC else 0
     below = min(abs(x), 1 << 16) - 1
@@ -276,7 +276,7 @@ def test_program(config, use_acc):
         uops = [NO_UOP] * config.uops
         for u in range(3, 3 + count):
             uops[u] = random_uop(rng, config, use_acc, use_params, 3)
-            # What `once` leaves of an output word is undefined, so it goes to registers alone.
+            # `once` leaves parts of an output word undefined, so it writes only to registers.
             uops[u]["once"] &= uops[u]["destination"] not in OUTPUTS
         uops[2 + count] = uops[2 + count] | {"destination": Destination.OUTPUT, "once": 0}
         if f["valid_lanes"] and use_acc:
@@ -361,7 +361,7 @@ def test_an_activation_needs_lanes():
     assert caught.value.status is Status.BAD_OPERATION
 
 
-def test_activations_of_int16_are_gemmlowp_s():
+def test_int16_activations_equal_gemmlowp():
     x = np.arange(-32768, 32768, dtype=np.int32)
     assert np.array_equal(activate(Activation.LOGISTIC, x), logistic(x, 3))
     assert np.array_equal(activate(Activation.TANH, 2 * x), tanh(x, 3))

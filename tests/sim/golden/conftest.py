@@ -1,4 +1,4 @@
-"""Fixtures of the golden model's tests: the comparison with the public engines, and the record of what was compared."""
+"""Fixtures for the golden model's tests: the comparison with the public engines, and the record of comparisons."""
 
 import sys
 from collections import Counter
@@ -51,7 +51,7 @@ def random_sets() -> Callable[..., list[list[np.ndarray]]]:
 
 @pytest.fixture(scope="session")
 def engine_counts(request: pytest.FixtureRequest) -> Iterator[dict[str, Counter[str]]]:
-    """Count models that agreed, by the operator that makes their outputs and engine; `--record-engines` keeps this."""
+    """Count models that agreed, by engine and by the operator that makes the output; `--record-engines` stores this."""
     counts: dict[str, Counter[str]] = {}
     yield counts
     if request.config.getoption("--record-engines"):
@@ -62,7 +62,7 @@ def engine_counts(request: pytest.FixtureRequest) -> Iterator[dict[str, Counter[
 def agree(oracles: Callable[[str], Oracle], engine_counts: dict[str, Counter[str]]) -> Callable[..., None]:
     """Assert that golden model and engine give equal outputs: `agree(engine, data, sets)`."""
     def check(engine: str, data: bytes, sets: Sets, reset: bool = True) -> None:
-        # Unchecked: the golden model also knows forms that the specification's rules refuse.
+        # Without checks: the golden model also supports forms that the rules of the specification reject.
         model = parse_model(data, "generated", check=False)
         expected = oracles(engine).run_sets(data, sets, reset)
         state = None
@@ -71,7 +71,7 @@ def agree(oracles: Callable[[str], Oracle], engine_counts: dict[str, Counter[str
             state = result.state
             for ours, theirs in zip(result.outputs, outputs, strict=True):
                 assert ours.dtype == theirs.dtype
-                # TFLite Micro gives a scalar as shape (1,).
+                # TFLite Micro gives a scalar the shape (1,).
                 np.testing.assert_array_equal(ours, theirs.reshape(ours.shape))
         names = {op.op for op in model.main.operators if {*op.outputs} & {*model.main.outputs}}
         if len(names) == 1:

@@ -1,4 +1,4 @@
-"""What generated models of one operator are drawn from: scales, zero points, shapes, weights."""
+"""Random scales, zero points, shapes and weights for generated models of one operator."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ ACTIVATIONS = ("NONE", "RELU", "RELU6", "RELU_N1_TO_1")
 
 
 def scale(rng: Rng) -> float:
-    """Random float32 scale, a power of two now and then so that exact halves occur."""
+    """Random float32 scale; sometimes a power of two, so that exact halves occur."""
     if rng.random() < 0.35:
         return float(2.0 ** rng.integers(-10, -2))
     return float(np.float32(10.0 ** rng.uniform(-3, -0.6)))
@@ -42,7 +42,7 @@ def output_scale(rng: Rng, product: float, depth: int) -> float:
 
 
 def weights(rng: Rng, b: ModelBuilder, dims: tuple[int, ...], axis: int) -> tuple[int, float]:
-    """Add weights per tensor or per axis; their index and largest scale."""
+    """Add weights quantized per tensor or per axis; return their index and largest scale."""
     count = dims[axis] if rng.random() < 0.6 else 1
     scales = [scale(rng) for _ in range(count)]
     return b.constant(int8(rng, *dims), scale=scales, dimension=axis if count > 1 else 0), max(scales)

@@ -1,4 +1,4 @@
-"""Generated models of one operator that works element by element, or along rows and windows."""
+"""Generated models of one operator that works on elements, rows or windows."""
 
 from typing import Any
 
@@ -123,7 +123,7 @@ def cast(rng: Rng, op: str) -> bytes:
 
 
 def div(rng: Rng, op: str) -> bytes:
-    """By divisors that are no zero, of any sign."""
+    """Divisors of any sign, but not 0."""
     b = ModelBuilder(op)
     dims = shape(rng)
     second, points = dims if rng.random() < 0.5 else dims[-1:], (point(rng), point(rng))
@@ -157,7 +157,7 @@ def truth(rng: Rng, op: str) -> bytes:
 
 
 def one_hot(rng: Rng, op: str) -> bytes:
-    """Of any bytes, which are outside now and then."""
+    """Indices of any value; some are out of range."""
     b = ModelBuilder(op)
     indices = b.add("CAST", [b.input(shape(rng, 2, 4), scale=0.5)], out_data_type=pick(rng, "int32", "int64"))
     indices = b.add("MINIMUM", [indices, b.constant(9)]) if b.tensors[indices].dtype == "int32" else indices
@@ -190,7 +190,7 @@ def integers(rng: Rng, op: str) -> bytes:
 
 
 def divided_integers(rng: Rng, op: str) -> bytes:
-    """By divisors of all sizes and signs but 0 and -1, by which the least number has no result."""
+    """Divisors of all magnitudes and signs except 0 and -1, for which the quotient of the least number is undefined."""
     b = ModelBuilder(op)
     op, _, dtype = op.partition(":")
     bits, dims = np.iinfo(dtype).bits, shape(rng)
@@ -203,7 +203,7 @@ def divided_integers(rng: Rng, op: str) -> bytes:
 
 
 def whole(rng: Rng, op: str) -> bytes:
-    """Functions of one int32, powers of numbers that stay small enough."""
+    """Functions of one int32, and powers of numbers small enough not to overflow."""
     b = ModelBuilder(op)
     op = op.removesuffix(":int32")
     x = b.input(shape(rng), "int32")
@@ -216,7 +216,7 @@ def whole(rng: Rng, op: str) -> bytes:
 
 
 def bits(rng: Rng, op: str) -> bytes:
-    """Two tensors that broadcast, of any numbers, so shifts are far out of range, and of small ones."""
+    """Two tensors that broadcast: of any numbers, so that shifts are far out of range, and of small ones."""
     b = ModelBuilder(op)
     op, _, dtype = op.partition(":")
     dims = shape(rng)
@@ -229,7 +229,7 @@ def bits(rng: Rng, op: str) -> bytes:
 
 
 def double_words(rng: Rng, op: str) -> bytes:
-    """Sums and comparisons of int64, broadcast or not."""
+    """Sums and comparisons of int64, with or without broadcasting."""
     b = ModelBuilder(op)
     op, first = op.removesuffix(":int64"), shape(rng)
     second = tuple(pick(rng, 1, size, size) for size in first)[int(rng.integers(0, len(first))):]

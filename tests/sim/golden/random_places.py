@@ -1,4 +1,4 @@
-"""Generated models of one operator that puts elements among others."""
+"""Generated models of one operator that places elements among others."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def _like(dtype: str) -> dict[str, Any]:
 
 
 def _element(rng: Rng, b: ModelBuilder, dtype: str) -> int:
-    """A scalar, constant or not."""
+    """A scalar, constant or computed."""
     if rng.random() < 0.5:
         return b.input((), dtype, **_like(dtype))
     return b.constant(np.array(rng.integers(0, 100), dtype), **_like(dtype))
@@ -44,7 +44,7 @@ def dilate(rng: Rng, op: str) -> bytes:
 
 
 def sparse_to_dense(rng: Rng, op: str) -> bytes:
-    """Indices in order or not, some of them twice."""
+    """Indices in any order, some of them repeated."""
     b, dtype, dims = ModelBuilder(op), pick(rng, "int8", "uint8", "int32", "int64"), shape(rng)
     count = int(rng.integers(1, 9))
     indices = np.stack([rng.integers(0, size, count) for size in dims], axis=-1)

@@ -1,4 +1,4 @@
-"""Generated 16x8 models of one operator: activations of int16, weights of int8."""
+"""Generated 16x8 models of one operator: int16 activations, int8 weights."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from random_draws import ACTIVATIONS, Generator, Rng, int8, pick, shape
 
 from tq_hw.model.samples.build import ModelBuilder
 
-#: Scale of inputs, most of the time; a power of two as often as not.
+#: Usual scale of inputs; half of the time it is a power of two.
 _SCALES = (2.0**-15, 2.0**-12, 2.0**-11, 3e-5, 2.3e-4, 0.0113)
 
 
@@ -70,7 +70,7 @@ def transpose_conv(rng: Rng, op: str) -> bytes:
     extent = [int(n * step if padding == "SAME" else (n - 1) * step + taps)
               for n, step, taps in zip(size, stride, kernel, strict=True)]
     weights = _weights(rng, b, (channels, *map(int, kernel), depth), 0)
-    # An int32 bias is not defined in TFLite Micro.
+    # In TFLite Micro the result with an int32 bias is undefined.
     options: dict[str, Any] = {"quantized_bias_type": pick(rng, "int64", "float32"), "padding": padding,
                                "stride_h": int(stride[0]), "stride_w": int(stride[1]),
                                "fused_activation_function": pick(rng, *ACTIVATIONS)}
@@ -95,7 +95,7 @@ def fully_connected(rng: Rng, op: str) -> bytes:
 
 
 def matmul(rng: Rng, op: str) -> bytes:
-    """Both operands computed, one of them a constant now and then; leading axes broadcast."""
+    """Both operands computed, or one of them a constant; leading axes broadcast."""
     b = ModelBuilder(op)
     rows, depth, cols = (int(size) for size in rng.integers(1, 20, 3))
     batch = pick(rng, (), shape(rng, 1, 3), shape(rng, 2, 3))
@@ -129,7 +129,7 @@ def binary(rng: Rng, op: str) -> bytes:
 
 
 def compare(rng: Rng, op: str) -> bytes:
-    """Scales alike and far apart; equal numbers now and then."""
+    """Equal and very different scales; some numbers are equal."""
     b = ModelBuilder(op)
     dims = shape(rng)
     left = _input(rng, b, *dims)
@@ -149,7 +149,7 @@ def squared_difference(rng: Rng, op: str) -> bytes:
 
 
 def div(rng: Rng, op: str) -> bytes:
-    """Quotients of all sizes, small ones too; divisors of any sign and size."""
+    """Quotients of all magnitudes, including small ones; divisors of any sign and magnitude."""
     b, dims = ModelBuilder(op), shape(rng)
     left = _input(rng, b, *dims)
     other = dims if rng.random() < 0.5 else dims[-1:]
@@ -162,7 +162,7 @@ def div(rng: Rng, op: str) -> bytes:
 
 
 def prelu(rng: Rng, op: str) -> bytes:
-    """Slopes by channel, or one of each element; they are int8."""
+    """int8 slopes, one per channel or per element."""
     b = ModelBuilder(op)
     dims = shape(rng, 4)
     source = _input(rng, b, *dims)
@@ -182,7 +182,7 @@ def pool(rng: Rng, op: str) -> bytes:
 
 
 def unary(rng: Rng, op: str) -> bytes:
-    """Every code; scales of arguments far beyond and far within what a table covers."""
+    """Every code; scales with arguments far beyond a table's range, and far within it."""
     b = ModelBuilder(op)
     scale = float(np.float32(2.0 ** -12 if rng.random() < 0.2 else 10.0 ** rng.uniform(-6, -1)))
     source = b.input((999,), "int16", scale=scale)
@@ -195,9 +195,9 @@ def unary(rng: Rng, op: str) -> bytes:
 
 
 def pointwise(rng: Rng, op: str) -> bytes:
-    """Functions of any code, of those not below 0 for roots."""
+    """Functions of any code; for roots, only of codes that are not negative."""
     b = ModelBuilder(op)
-    # From 88 on e to the argument is infinite in float32.
+    # From 88 on, the exponential is infinite in float32.
     scale = float(np.float32(10.0 ** rng.uniform(-6, -2.7 if op == "EXP" else -2.5)))
     source = b.input((999,), "int16", scale=scale)
     if op in ("RSQRT", "SQRT"):
@@ -237,7 +237,7 @@ def resize(rng: Rng, op: str) -> bytes:
 
 
 def move(rng: Rng, op: str) -> bytes:
-    """Movement of elements of two bytes."""
+    """Moves of two-byte elements."""
     b = ModelBuilder(op)
     n, height, width, channels = dims = shape(rng, 4)
     source = _input(rng, b, *dims)
@@ -256,7 +256,7 @@ def move(rng: Rng, op: str) -> bytes:
 
 
 def quantize(rng: Rng, op: str) -> bytes:
-    """QUANTIZE from one type to another, `op` is both."""
+    """QUANTIZE from one type to another; `op` names both."""
     b = ModelBuilder(op)
     first, second = op.split(":")
     source = b.input((999,), first, scale=float(np.float32(10.0 ** rng.uniform(-4, -2))))
@@ -267,7 +267,7 @@ def quantize(rng: Rng, op: str) -> bytes:
 
 _MOVES = ("RESHAPE", "CONCATENATION", "PAD", "TRANSPOSE", "SLICE", "PACK", "RESIZE_NEAREST_NEIGHBOR")
 def top_k(rng: Rng, op: str) -> bytes:
-    """Rows of many equal codes, or of few."""
+    """Rows with many equal codes, or with few."""
     b = ModelBuilder(op)
     dims = (*shape(rng, int(rng.integers(0, 3)) or None, 3)[:2], int(rng.integers(1, 20)))
     x = _input(rng, b, *dims)

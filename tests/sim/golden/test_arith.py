@@ -1,4 +1,4 @@
-"""The vectorised primitives against Python integers."""
+"""The vectorized primitives give the results of Python integers."""
 
 import math
 from fractions import Fraction

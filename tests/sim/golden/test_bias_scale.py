@@ -1,4 +1,4 @@
-"""Bias scales that differ from input scale times weight scale: what is refused is what the engines refuse."""
+"""Bias scales that differ from input scale times weight scale: rejected exactly where the engines reject them."""
 
 from collections.abc import Callable
 
@@ -37,8 +37,8 @@ def one_layer(op: str, scale: float | list[float] | None, per_channel: bool) -> 
 @pytest.mark.parametrize("per_channel", [False, True])
 @pytest.mark.parametrize("op", ["CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"])
 @pytest.mark.parametrize("scale", [0.02, 0.022, 0.02999, 0.03001, 0.01001, 0.00999, 1e3, 1e-30, None])
-def test_as_the_engines(op: str, per_channel: bool, scale: float | None, engine: str,
-                        oracles: Callable[[str], Oracle], agree: Callable[..., None]) -> None:
+def test_engines_agree_on_bias_scales(op: str, per_channel: bool, scale: float | None, engine: str,
+                                      oracles: Callable[[str], Oracle], agree: Callable[..., None]) -> None:
     data = one_layer(op, scale, per_channel)
     shape = (1, 4) if op == "FULLY_CONNECTED" else (1, 3, 3, 3)
     x = np.random.default_rng(2).integers(-128, 128, shape).astype(np.int8)
@@ -53,8 +53,8 @@ def test_as_the_engines(op: str, per_channel: bool, scale: float | None, engine:
         agree(engine, data, [[x]])
 
 
-def test_takes_scales_along_the_axis_that_a_bias_has(oracles: Callable[[str], Oracle],
-                                                     agree: Callable[..., None]) -> None:
+def test_accepts_scales_along_the_axis_of_a_bias(oracles: Callable[[str], Oracle],
+                                                 agree: Callable[..., None]) -> None:
     """As ai-edge-quantizer writes a dense layer's bias times ConvNeXt's layer scale: LiteRT does not load the file."""
     b = ModelBuilder("layer_scale")
     bias = b.constant(np.array([[[100, -2000, 30]]], np.int32), scale=[0.02, 0.021, 0.019], dimension=0)

@@ -1,4 +1,4 @@
-"""Every conformance case and network of ../shared: the golden model gives the expected values, exactly."""
+"""Every conformance case and network of ../shared: the golden model gives exactly the expected values."""
 
 import json
 from pathlib import Path
@@ -11,13 +11,13 @@ from tq_hw.sim.golden.run import run
 
 
 def check(stem: Path) -> int:
-    """Compare every input set; the count of sets."""
+    """Compare every input set; return the number of sets."""
     model = read_model(stem.with_suffix(".tflite"))
     with np.load(stem.with_suffix(".npz")) as archive:
         arrays = dict(archive)
     sets = arrays["expected_0"].shape[0]
     for number in range(sets):
-        # A stateful model starts each set from the initial state, which is what `run` does by default.
+        # A stateful model starts each set from the initial state, the default of `run`.
         inputs = [arrays[f"input_{position}"][number] for position in range(len(model.main.inputs))]
         for position, output in enumerate(run(model, inputs).outputs):
             expected = arrays[f"expected_{position}"][number]

@@ -1,4 +1,4 @@
-"""Loops and choices that are known before the run, and variables that stay, against the engines and compiled."""
+"""Loops and choices that are decided before the run, and variables that remain: as in the engines, and compiled."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -21,7 +21,7 @@ SHAPE, QUANTIZATION = (1, 6), {"scale": 0.05, "zero_point": -3}
 
 
 def part(fill: Callable[[ModelBuilder, list[int]], list[int]], inputs: int) -> Subgraph:
-    """A subgraph of a counter and some activations."""
+    """A subgraph with a counter and some activations."""
     b = ModelBuilder("part")
     outputs = fill(b, [b.input((), "int32"), *(b.input(SHAPE, **QUANTIZATION) for _ in range(inputs))])
     return b.model(*outputs).main
@@ -32,7 +32,7 @@ def doubled(b: ModelBuilder, x: list[int]) -> list[int]:
 
 
 def loop(rounds: int | None) -> bytes:
-    """Double the input so often; None: as often as another input says."""
+    """Double the input a number of times; None: as often as another input says."""
     b = ModelBuilder("loop")
     x = b.input(SHAPE, **QUANTIZATION)
     counter = b.constant(np.array(3 - rounds, np.int32)) if rounds is not None else b.input((), "int32")
@@ -55,7 +55,7 @@ def choice(taken: bool) -> bytes:
 
 
 def kept(is_written: bool) -> bytes:
-    """Add a variable, which the model may write itself."""
+    """Add a variable, which the model itself may write."""
     b = ModelBuilder("kept")
     x, handle, value = b.input(SHAPE, **QUANTIZATION), b.tensor((), "resource"), b.tensor(SHAPE, **QUANTIZATION)
     name: Mapping[str, OptionValue] = {"container": "", "shared_name": "v"}
@@ -89,7 +89,7 @@ OTHER = {"scale": 0.08, "zero_point": 4}
 
 
 def between(op: str, other: int) -> bytes:
-    """A loop or choice of which one tensor has another scale: what goes in and comes out, outside and inside."""
+    """A loop or choice in which one tensor has another scale: input or output, outside or inside."""
     b, kinds = ModelBuilder("between"), [OTHER if at == other else QUANTIZATION for at in range(4)]
     x, y, counter = b.input(SHAPE, **kinds[0]), b.tensor(SHAPE, **kinds[1]), b.constant(np.array(0, np.int32))
 
@@ -112,15 +112,15 @@ def between(op: str, other: int) -> bytes:
 
 
 @pytest.mark.parametrize("op", ["WHILE", "IF"])
-def test_codes_that_mean_others_inside_are_not_followed(op: str) -> None:
-    """The kernels copy codes between tensors whose scales differ; without the copy they would keep theirs."""
+def test_loops_and_choices_that_change_the_meaning_of_codes_stay(op: str) -> None:
+    """The kernels copy codes between tensors whose scales differ; without the copy, codes would keep their meaning."""
     assert op not in [each.op for each in parse_model(between(op, -1), "m").main.operators]
     for other in range(4):
         assert op in [each.op for each in parse_model(between(op, other), "m").main.operators]
 
 
 def exchanged(first: int, second: int) -> bytes:
-    """A loop whose body gives on what it was given, from and to these places."""
+    """A loop whose body returns elements of its input at these positions; 0 stands for their sum."""
     b = ModelBuilder("exchanged")
     x, y = (b.input(SHAPE, **QUANTIZATION) for _ in range(2))
     outputs = [b.tensor((), "int32"), *(b.tensor(SHAPE, **QUANTIZATION) for _ in range(2))]
@@ -136,9 +136,9 @@ def exchanged(first: int, second: int) -> bytes:
 
 @pytest.mark.parametrize(("first", "second", "stays"), [(2, 1, True), (0, 1, True), (2, 0, False), (0, 2, False),
                                                         (1, 0, False), (1, 1, False)])
-def test_places_that_are_written_before_they_are_read(first: int, second: int, stays: bool,
-                                                      oracles: Callable[[str], Oracle]) -> None:
-    """LiteRT and TFLite Micro give different results for some of these loops, which are not unrolled."""
+def test_loops_that_write_variables_before_reading_them(first: int, second: int, stays: bool,
+                                                        oracles: Callable[[str], Oracle]) -> None:
+    """LiteRT and TFLite Micro disagree about some of these loops; those are not unrolled."""
     data = exchanged(first, second)
     model, inputs = parse_model(data, "m"), [np.array([values], np.int8) for values in (
         [-128, -9, -3, 0, 9, 127], [5, 4, 3, 2, 1, 0])]
@@ -154,7 +154,7 @@ def test_a_variable_that_is_written_stays() -> None:
     assert [op.op for op in parse_model(kept(True), "m").main.operators][:2] == ["CALL_ONCE", "VAR_HANDLE"]
 
 
-def test_what_is_not_known() -> None:
+def test_loops_and_choices_that_are_not_decided() -> None:
     with pytest.raises(TqError) as error:
         compile_model(parse_model(loop(None), "m"), PRESETS["n8"])
     assert str(error.value) == "not supported: WHILE (operator 0); `tq-hw ops` lists the operators that are"

@@ -1,6 +1,6 @@
-"""Fixed-point functions: their corners, and by how many units of the last place they miss the real functions.
+"""Fixed-point functions: corner cases, and errors relative to the real functions, in units of the last place.
 
-What they miss by lies in their constants and roundings: a change of either is another sum.
+The errors come from constants and roundings: any change of these changes a sum of errors.
 """
 
 import hashlib
@@ -14,17 +14,17 @@ from tq_hw.sim.golden import fixedpoint, libm
 
 
 def spread(low: int, high: int, count: int) -> list[int]:
-    """Integers from `low` to `high`, both among them."""
+    """Integers from `low` to `high`, both included."""
     return [low + (high - low) * number // (count - 1) for number in range(count)]
 
 
 def misses(found: np.ndarray, real: Iterable[Decimal]) -> tuple[int, int, int]:
-    """Differences between results and the integers next to the real values: the least, the greatest, their sum."""
+    """Differences between results and the integers nearest to the real values: least, greatest, and their sum."""
     differences = [got - round(value) for got, value in zip(found.tolist(), real, strict=True)]
     return min(differences), max(differences), sum(differences)
 
 
-def test_exponential_misses_and_is_monotonic() -> None:
+def test_errors_of_the_exponential_which_is_monotonic() -> None:
     a = spread(-(1 << 31), -1, 5001)
     found = fixedpoint.exp_on_negative_values(np.array(a), 5)
     assert misses(found, ((Decimal(x) / (1 << 26)).exp() * (1 << 31) for x in a)) == (-492, 465, 671)
@@ -42,7 +42,7 @@ def test_exponential_of_wide_inputs_vanishes_below_minus_32() -> None:
     assert (found[a < -(32 << 9)] == 0).all() and found[-1] > 0
 
 
-def test_reciprocal_misses() -> None:
+def test_errors_of_the_reciprocal() -> None:
     a = spread(0, (1 << 31) - 1, 5001)
     found = fixedpoint.one_over_one_plus_x(np.array(a))
     assert misses(found, (Decimal(1 << 62) / ((1 << 31) + x) for x in a)) == (-6, 7, 649)
@@ -52,9 +52,9 @@ def test_reciprocal_misses() -> None:
     (0, None, (-11, 11, -876)), (1, (-5, 5, -439), (-12, 11, -666)), (2, (-6, 5, -346), (-11, 10, -1639)),
     (3, (-6, 5, -833), (-11, 10, -1260)), (4, (-5, 5, -1194), (-11, 10, -1866)), (5, (-5, 5, -1844), (-10, 9, -2224)),
     (6, (-5, 4, -2207), (-10, 9, -2354))])
-def test_gates_miss_and_are_odd(integer_bits: int, logistic: tuple[int, ...] | None,
-                                 tanh: tuple[int, ...]) -> None:
-    """Each 13th value from 0 up; on the other side of 0 it is the same, or what is left of the largest value."""
+def test_errors_and_symmetry_of_the_gates(integer_bits: int, logistic: tuple[int, ...] | None,
+                                          tanh: tuple[int, ...]) -> None:
+    """Each 13th value from 0 up. For negative values tanh is odd, and logistic is the largest value less the result."""
     a = range(0, 1 << 15, 13)
     real = [Decimal(x) / (1 << 15 - integer_bits) for x in a]
     both = np.arange(-(1 << 15) + 1, 1 << 15)
@@ -69,7 +69,7 @@ def test_gates_miss_and_are_odd(integer_bits: int, logistic: tuple[int, ...] | N
     assert (found == -found[::-1]).all()
 
 
-def test_reciprocal_square_root_misses() -> None:
+def test_errors_of_the_reciprocal_square_root() -> None:
     x = [*range(2, 5000), *spread(5000, (1 << 31) - 1, 5001)]
     multiplier, shift = fixedpoint.inv_sqrt(np.array(x))
     assert misses(multiplier, (Decimal(2) ** (31 - exponent) / Decimal(value).sqrt()
@@ -81,7 +81,7 @@ def test_reciprocal_square_root_of_zero_is_that_of_one() -> None:
     assert multiplier.tolist() == [(1 << 31) - 1] * 2 and shift.tolist() == [0, 0]
 
 
-def test_logarithm_misses() -> None:
+def test_errors_of_the_logarithm() -> None:
     x = spread(1 << 19, (1 << 31) - 1, 5001)
     found = fixedpoint.log_of_sum(np.array(x))
     assert misses(found, ((Decimal(value) / (1 << 19)).ln() * (1 << 26) for value in x)) == (-2, 3, -2469)
@@ -100,8 +100,8 @@ def test_float_functions_at_their_corners() -> None:
     assert libm.expf(np.array([0.0, -200.0, 200.0], np.float32)).tolist() == [1.0, 0.0, np.inf]
 
 
-# SHA-256 of the float32 values of glibc 2.36, from its own functions; the algorithms are those of glibc 2.27 to 2.40.
-# Recorded, as other C libraries round otherwise: they are no reference.
+# SHA-256 of float32 results of glibc 2.36's own functions, whose algorithms are those of glibc 2.27 to 2.40. They are
+# recorded because other C libraries round differently.
 @pytest.mark.parametrize(("name", "low", "high", "digest"), [
     ("tanhf", -25.0, 25.0, "3710c9202ec5c95708ac3a989b99bad384103a93a78b68416439ae6bcdee9f49"),
     ("tanhf", -1.5, 1.5, "74e38bd7d513939be3e68e54f504bf9bebd8ff5936165328c7ecac8f6b7f51a0"),

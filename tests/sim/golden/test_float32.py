@@ -1,4 +1,4 @@
-"""Float32 operators on numbers that are hard: next to whole quotients, to 0, and to the largest; GELU on many."""
+"""Float32 operators on hard numbers, near whole quotients, 0 and the largest number; GELU on many numbers."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def litert() -> Iterator[Oracle]:
 
 
 def pairs() -> tuple[np.ndarray, np.ndarray]:
-    """Multiples of steps that float32 has not, and the ends of all that it has."""
+    """Multiples of steps that float32 cannot represent, and the extremes of its range."""
     steps = np.array([0.05, 0.1, 0.3, 0.7, -0.3, 1.1, 1e-3, 3.0], np.float32)
     multiples = np.arange(-130, 130, dtype=np.float32)
     first = [np.multiply.outer(multiples, steps).ravel()] * 3
@@ -40,7 +40,7 @@ def pairs() -> tuple[np.ndarray, np.ndarray]:
 
 @pytest.mark.parametrize(("op", "fused"), _CASES)
 def test_equals_the_engine(litert: Oracle, op: str, fused: str) -> None:
-    """Where it overflows a sum, product or quotient is the largest number, as each has a range."""
+    """Fused activations turn the overflow of a sum, product or quotient into the largest number."""
     x, y = pairs()
     if op in ("FLOOR_DIV", "FLOOR_MOD"):
         x, y = x[y != 0], y[y != 0]
@@ -48,7 +48,7 @@ def test_equals_the_engine(litert: Oracle, op: str, fused: str) -> None:
     options = {"fused_activation_function": fused} if op in _FUSE else {}
     data = b.build(b.add(op, [b.input(x.shape, "float32"), b.input(y.shape, "float32")], options=options))
     found, expected = run(parse_model(data, op), [x, y]).outputs[0], litert.run(data, [x, y])[0]
-    # Bit for bit, but for the bits of what is no number.
+    # All bits are equal, except those of NaN.
     numbers = ~np.isnan(expected)
     np.testing.assert_array_equal(np.isnan(found), ~numbers)
     np.testing.assert_array_equal(found[numbers].view(np.int32), expected[numbers].view(np.int32))
@@ -74,7 +74,7 @@ def test_powers(litert: Oracle, power: float, is_single: bool) -> None:
 
 @pytest.mark.parametrize("approximate", [False, True])
 def test_gelu(litert: Oracle, approximate: bool) -> None:
-    """From the smallest numbers to where it is a line or 0: LiteRT has Eigen compute it, not C's library."""
+    """From the smallest numbers to where GELU is linear or 0; in LiteRT, Eigen computes it, not the C library."""
     most = int(np.float32(40).view(np.int32))
     bits = np.arange(0, most, 1013, dtype=np.int32)
     x = np.concatenate([bits, bits | np.int32(-2**31)]).view(np.float32)

@@ -1,4 +1,4 @@
-"""TFLite Micro's interpolated logistic and tanh: the table, the ends, and how far they are from the functions."""
+"""TFLite Micro's interpolated logistic and tanh: the table, its ends, and the distance from the functions."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Functions of C's float library that are computed in double: bits of glibc's, and what they are at their corners."""
+"""Functions of C's float library that are computed in double: the bits of glibc's, and corner cases."""
 
 import hashlib
 
@@ -13,8 +13,8 @@ def spread(low: float, high: float) -> np.ndarray:
     return (low + (high - low) * np.arange(100_000) / 99_999).astype(np.float32)
 
 
-# SHA-256 of the float32 values of glibc 2.36, from its own functions, on a processor with FMA. Recorded, as other C
-# libraries round otherwise: they are no reference.
+# SHA-256 of float32 results of glibc 2.36's own functions, on a processor with FMA. They are recorded because other C
+# libraries round differently.
 @pytest.mark.parametrize(("name", "low", "high", "digest"), [
     ("logf", 1e-06, 5.0, "534878c28b30f1a9baed15d62da2cca95170e60b72a57ab09dc1379c705af2e6"),
     ("logf", 1.0, 1000000000.0, "8e67b1cb7b21b4c55ca31374fee9a8e73d4bf647b0ab935b0d83617198d45176"),
@@ -39,7 +39,7 @@ def test_powers_equal_to_the_library(power: float, digest: str) -> None:
 
 
 def test_corners() -> None:
-    """What C says of 0, infinity, what is not a number, and the smallest numbers."""
+    """What C requires for 0, infinity, NaN, and the smallest numbers."""
     inf, nan, least = np.inf, np.nan, 2.0**-149
     assert str(logf(np.array([0, 1, inf, -1, nan, least], np.float32)).tolist()) == str(
         [-inf, 0.0, inf, nan, nan, float(np.float32(-149 * np.log(2)))])

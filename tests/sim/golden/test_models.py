@@ -1,4 +1,4 @@
-"""Real models against the public engines, consecutive inferences included."""
+"""Real models give the results of the public engines, also in consecutive inferences."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -11,7 +11,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
-#: Layers that canon takes from TFLite Micro, and files that LiteRT refuses or crashes on.
+#: Layers that canon takes from TFLite Micro, and files that LiteRT rejects or crashes on.
 NOT_LITERT = {"mlperf_tiny_ad01": "FULLY_CONNECTED in double", "tflm_person_detect": "bias dimension 3",
               "tflm_keyword_scrambled_8bit_svdf": "SVDF with an int8 state"}
 STATEFUL = ("mlperf_tiny_sww_streaming", "mww_okay_nabu_v2_streaming", "tflm_keyword_scrambled_8bit_svdf",
@@ -85,7 +85,7 @@ def test_generated_networks(engine: str, agree: Callable[..., None],
 
 def test_consecutive_inferences_share_the_state(shared: Path, oracles: Callable[[str], Oracle],
                                                 random_sets: Callable[..., list[list[np.ndarray]]]) -> None:
-    """With the state the second inference differs from a first one, and equals the engine's."""
+    """With the state, the second inference differs from a first one, and equals the engine's."""
     data = (shared / "models" / "mww_okay_nabu_v2_streaming.tflite").read_bytes()
     model = parse_model(data, "nabu")
     image = random_sets(model, 3, 1)[0]

@@ -1,4 +1,4 @@
-"""Networks of the kinds that are in use against LiteRT's reference kernels."""
+"""Networks of common kinds give the results of LiteRT's reference kernels."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,7 +15,7 @@ def _check(kind: str, seeds: range, agree: Callable[..., None], random_sets: Cal
         agree("litert-ref", write_model(model), random_sets(model, seed))
 
 
-# FULLY_CONNECTED follows TFLite Micro, of which LiteRT differs in some results: lstm 0 and attention 0 have such.
+# FULLY_CONNECTED follows TFLite Micro, whose results sometimes differ from LiteRT's, as in lstm 0 and attention 0.
 @pytest.mark.parametrize("kind", NETWORKS)
 def test_equals_litert(kind: str, agree: Callable[..., None], random_sets: Callable[..., Any]) -> None:
     _check(kind, range(1, 4), agree, random_sets)

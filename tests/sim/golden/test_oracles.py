@@ -1,4 +1,4 @@
-"""The engines' workers: results, refusals, crashes, limits."""
+"""The processes that run engines: results, rejected models, crashes, limits."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,7 +17,7 @@ X = np.array([[1, -2, 3]], np.int8)
 
 
 def negated() -> bytes:
-    """Build a model with two outputs: `x - x` and `x` with its axes exchanged."""
+    """Build a model with two outputs: `x - x`, and `x` with its axes exchanged."""
     b = ModelBuilder()
     x = b.input((1, 3), scale=0.5)
     return b.build(b.add("SUB", [x, x], scale=0.5), b.add("TRANSPOSE", [x, b.constant([1, 0])]))
@@ -49,7 +49,7 @@ def test_both_engines_run(oracles: Callable[[str], Oracle]) -> None:
 
 @pytest.mark.parametrize("engine", ["litert-ref", "tflm"])
 def test_an_abort_of_the_engine_is_an_error_and_the_next_model_runs(engine: str,
-                                                                     oracles: Callable[[str], Oracle]) -> None:
+                                                                    oracles: Callable[[str], Oracle]) -> None:
     oracle = oracles(engine)
     with pytest.raises(ToolError, match=f"^{engine} was killed by signal 6: "):
         oracle.run(many_classes(), [np.zeros((1, 600), np.int8)])
@@ -66,8 +66,8 @@ def test_a_refusal_is_an_error(engine: str, oracles: Callable[[str], Oracle]) ->
         oracles(engine).run(b.build(y), [X.astype(np.int64)])
 
 
-def test_an_older_version_of_a_kernel_does(oracles: Callable[[str], Oracle]) -> None:
-    """The reference resolver has TILE up to version 2, which Keras' UpSampling2D is beyond; ELU it has not at all."""
+def test_an_older_version_of_a_kernel_is_used(oracles: Callable[[str], Oracle]) -> None:
+    """The reference resolver has TILE up to version 2, below that of Keras' UpSampling2D, and no ELU."""
     x = np.arange(6, dtype=np.int8).reshape(2, 3)
     made = oracles("litert-ref").run(of_version("TILE", 3), [x])[0]
     np.testing.assert_array_equal(made, np.tile(x, (2, 1)), strict=True)
@@ -78,7 +78,7 @@ def test_an_older_version_of_a_kernel_does(oracles: Callable[[str], Oracle]) -> 
 
 @pytest.mark.parametrize("engine", ["litert-ref", "litert-opt"])
 def test_a_version_that_no_kernel_knows_is_refused(engine: str, oracles: Callable[[str], Oracle]) -> None:
-    """It may mean something else: the newest TILE of this package is version 3."""
+    """It may have another meaning: the newest TILE of this package is version 3."""
     with pytest.raises(ToolError, match=rf"^{engine} refused the model: Didn't find op for builtin opcode 'TILE' "
                                         r"version '4'\."):
         oracles(engine).run(of_version("TILE", 4), [np.zeros((2, 3), np.int8)])
@@ -91,7 +91,7 @@ def test_the_time_limit_holds(oracles: Callable[[str], Oracle]) -> None:
         oracle.run(negated(), [X])
 
 
-def test_an_oracle_that_nobody_closed_is_named(oracles: Callable[[str], Oracle]) -> None:
+def test_an_oracle_that_was_not_closed_is_named(oracles: Callable[[str], Oracle]) -> None:
     oracles("litert-ref")
     before = running_oracles()
     with Oracle("litert-ref") as oracle:

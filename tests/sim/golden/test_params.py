@@ -1,4 +1,4 @@
-"""Derived parameters that the compiler shares, and the messages of what is refused."""
+"""Derived parameters that the compiler shares, and messages about invalid ones."""
 
 from collections.abc import Callable
 from typing import Any

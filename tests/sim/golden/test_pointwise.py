@@ -1,4 +1,4 @@
-"""Functions of one int8 against LiteRT, and compiled: an operator of a file `pointwise_*.py` is a line here."""
+"""Functions of one int8, golden and compiled, equal LiteRT's; each operator of a file `pointwise_*.py` is a line."""
 
 import re
 from collections.abc import Callable
@@ -18,19 +18,19 @@ from tq_hw.sim.golden.registry import KERNELS
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
-#: Engines that each operator is held against.
+#: Engines with which each operator is compared.
 ENGINES = {"ABS": ("litert-ref", "tflm"), "RELU_0_TO_1": ("litert-ref",), "GELU": ("litert-ref",),
            "NEG": ("litert-ref",), "EXP": ("litert-ref",), "LOG": ("litert-ref",), "RSQRT": ("litert-ref", "tflm"),
            "SQRT": ("litert-ref",),
            # The reference resolver has no ELU.
            "ELU": ("litert-opt",)}
-#: Those whose integers TFLite Micro computes in another way, which its profile follows.
+#: Operators that TFLite Micro computes differently; its profile follows it.
 OF_TFLM = ("ELU", "RSQRT")
 EVERY = np.arange(-128, 128).astype(np.int8)
 
 
 def tables(op: str, rng: np.random.Generator, count: int) -> bytes:
-    """A model of `count` operators, each of its own input of 256 codes, with scales of all sizes."""
+    """A model of `count` operators, each on its own input of 256 codes, with scales of all magnitudes."""
     b, outputs = ModelBuilder(op), []
     for _ in range(count):
         scale = float(np.float32(10.0 ** rng.uniform(-3.5, -0.5)))
@@ -106,7 +106,7 @@ def test_refusals(output: dict[str, object], message: tuple[type[TqError], str])
 
 
 def test_the_file_of_the_guide_is_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pasted as it stands, docs/guide/add-an-operator.md's file is the operator."""
+    """The file in docs/guide/add-an-operator.md, copied as it is, implements the operator."""
     ours = POINTWISE["EXP"]
     guide = (Path(__file__).parents[3] / "docs" / "guide" / "add-an-operator.md").read_text(encoding="utf-8")
     monkeypatch.setitem(POINTWISE, "EXP", ours)

@@ -1,4 +1,4 @@
-"""Profiles: a network that mixes what they differ in equals its engine in golden model, executor and RTL; refusals."""
+"""Profiles: a network with all their differences equals its engine in golden model, executor and RTL; messages."""
 
 from collections.abc import Callable, Sequence
 
@@ -45,7 +45,7 @@ def lstm(b: ModelBuilder, rng: np.random.Generator, x: int, cells: int) -> int:
 
 
 def network() -> bytes:
-    """Two LSTMs, and a dense layer whose sums are often halves of the output's scale."""
+    """Two LSTMs, and a dense layer whose sums are often half-integer multiples of the output's scale."""
     rng, b = np.random.default_rng(5), ModelBuilder("speech")
     second = lstm(b, rng, lstm(b, rng, b.input((1, STEPS, DEPTH), scale=0.02, zero_point=-5), 10), 8)
     flat = b.add("RESHAPE", [second, b.constant([STEPS, 8])], shape=(STEPS, 8))
@@ -84,7 +84,7 @@ def test_the_hardware_computes_it(profile: str) -> None:
     assert not differ(simulate(program, inputs).outputs, golden.run(model, inputs).outputs)
 
 
-def test_int32_sums_keep_their_activation_but_in_tflm(oracles: Callable[[str], Oracle]) -> None:
+def test_int32_sums_have_an_activation_except_in_tflm(oracles: Callable[[str], Oracle]) -> None:
     b = ModelBuilder()
     x, y = b.input((1, 6), "int32"), b.input((1, 6), "int32")
     data = b.build(*(b.add(op, [x, y], fused_activation_function="RELU6") for op in ("ADD", "SUB", "MUL")))
@@ -145,7 +145,7 @@ def without_bias() -> bytes:
 
 
 def without_scales() -> bytes:
-    """Weights that the converter fits to a bias by a state's scale of 0."""
+    """Weights whose scale the converter derives from a bias and a state's scale of 0."""
     b, scales = ModelBuilder("weights"), [float("inf")] * 2
     weights = b.constant(np.zeros((2, 3), np.int8), scale=scales)
     return b.build(b.add("FULLY_CONNECTED", [b.input((1, 3), "int16", scale=0.5), weights, -1], scale=4.0))
@@ -195,9 +195,9 @@ def double_words(op: str) -> bytes:
     return b.build(b.add(op, [x, b.input((2, 3), "int64") if op in ("ADD", "SUB", "MUL") else b.constant([1])]))
 
 
-#: Operators whose kernels take no int32 in TFLite Micro.
+#: Operators whose kernels do not support int32 in TFLite Micro.
 NOT_INTEGER = ("ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
-#: Operators whose kernels take no int16, by profile, and the index of the tensor that is of it.
+#: Operators whose kernels do not support int16, by profile, with the index of the tensor of that type.
 NOT_WIDE = {"tflm": ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "LESS", "LESS_EQUAL", "GREATER_EQUAL", "EQUAL",
                      "NOT_EQUAL", "SPACE_TO_DEPTH", "DEPTH_TO_SPACE", "GATHER", "GATHER_ND",
                      "BATCH_TO_SPACE_ND", "SPACE_TO_BATCH_ND", "MIRROR_PAD", "EMBEDDING_LOOKUP", "DIV"),
@@ -215,7 +215,7 @@ def svdf(dtype: str, bias_scale: float) -> bytes:
 
 
 def turned_ellipsis() -> bytes:
-    """A whole axis, of whose stride an ellipsis makes nothing."""
+    """A whole axis that is reversed, or not if an ellipsis ignores its stride."""
     b = ModelBuilder("ellipsis")
     x = b.input((2, 4), scale=0.5)
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask"), 2)
@@ -280,7 +280,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("profile", "data", "where", "message"), REFUSED)
-def test_what_an_engine_has_no_result_for(profile: str, data: bytes, where: str, message: str) -> None:
+def test_models_without_a_result_in_an_engine(profile: str, data: bytes, where: str, message: str) -> None:
     model = parse_model(data, "m")
     inputs = [np.zeros(t.shape, t.dtype) for t in (model.main.tensors[index] for index in model.main.inputs)]
     assert golden.run(model, inputs).outputs

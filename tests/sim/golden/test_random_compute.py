@@ -1,4 +1,4 @@
-"""Operators that compute, in generated models of one operator, against the public engines."""
+"""Operators that compute, in generated models of one operator: the results of the public engines."""
 
 from collections.abc import Callable
 from typing import Any
@@ -67,7 +67,7 @@ OPERATORS: dict[str, tuple[Generator, tuple[str, ...]]] = {
     "TOPK_V2": (top_k, REF), **dict.fromkeys(("REDUCE_ANY", "REDUCE_ALL"), (truth, REF)),
     "UNIDIRECTIONAL_SEQUENCE_LSTM": (lstm, REF),
     "FLOAT_QUANTIZE": (from_float, BOTH),
-    # TFLite Micro leaves out the activation of int32.
+    # TFLite Micro omits the activation of int32.
     **dict.fromkeys(("ADD:int32", "SUB:int32", "MUL:int32", "SQUARED_DIFFERENCE:int32"), (integers, REF)),
     **dict.fromkeys((f"{op}:int32" for op in ("MAXIMUM", "MINIMUM", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL",
                                               "EQUAL", "NOT_EQUAL")), (integers, BOTH)),

@@ -1,4 +1,4 @@
-"""Operators that move values, in generated models of one operator, against the public engines."""
+"""Operators that move values, in generated models of one operator: the results of the public engines."""
 
 from collections.abc import Callable
 from typing import Any
@@ -238,13 +238,13 @@ def scatter_nd(rng: Rng, op: str) -> bytes:
     depth = int(rng.integers(1, len(target) + 1))
     every = np.stack(np.unravel_index(rng.permutation(int(np.prod(target[:depth]))), target[:depth]), axis=-1)
     indices = every[:int(rng.integers(1, len(every) + 1))].astype(np.int32)
-    indices = np.concatenate([indices, indices[:pick(rng, 0, 1)]])  # one that repeats is added
+    indices = np.concatenate([indices, indices[:pick(rng, 0, 1)]])  # values at a repeated index are added
     updates = source(rng, b, (len(indices), *target[depth:]))
     return b.build(b.add(op, [b.constant(indices), updates, b.constant([int(size) for size in target])]))
 
 
 def update_slice(rng: Rng, op: str) -> bytes:
-    """From starts that are outside, too."""
+    """Start indices may be out of range."""
     b = ModelBuilder(op)
     dims = shape(rng)
     part = tuple(int(rng.integers(1, size + 1)) for size in dims)

@@ -58,7 +58,7 @@ def test_resource_variables_live_in_the_state() -> None:
     first = run(model, [one])
     second = run(model, [one], first.state)
     assert first.outputs[0].tolist() == [11, 21] and second.outputs[0].tolist() == [12, 22]
-    # The state that was passed in is not changed.
+    # The state that was passed in does not change.
     assert run(model, [one], first.state).outputs[0].tolist() == [12, 22]
 
 

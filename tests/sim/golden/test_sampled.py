@@ -1,4 +1,4 @@
-"""Functions of int16: where samples are far apart; what is infinite in float32 is refused, with what would help."""
+"""Sampled functions of int16: samples that are far apart, and messages about those that are infinite in float32."""
 
 from collections.abc import Callable
 
@@ -32,9 +32,9 @@ def test_a_finite_function_at_float32s_end_is_not() -> None:
 
 
 @pytest.mark.parametrize(("scale", "out"), [(0.0744, 2.38e-4), (0.001, 1e-4), (1.0, 4e-4), (30.0, 3.2e-4)])
-def test_a_line_between_samples_that_are_far_apart_goes_the_other_way_round(oracles: Callable[[str], Oracle],
-                                                                            scale: float, out: float) -> None:
-    """Around 0 a logarithm leaps from the least code: more than an int16 holds."""
+def test_interpolation_between_samples_that_are_far_apart_wraps(oracles: Callable[[str], Oracle],
+                                                                scale: float, out: float) -> None:
+    """Around 0 a logarithm jumps from the least code: the difference does not fit an int16."""
     b = ModelBuilder("log")
     data = b.build(b.add("LOG", [b.input(ALL.shape, "int16", scale=scale)], scale=out))
     model = parse_model(data, "log")

@@ -1,4 +1,4 @@
-"""Every operator at scales of 1e-30 to 1e30, golden model and executor == the engine of the profile."""
+"""Every operator at scales of 1e-30 to 1e30: golden model and executor equal the engine of the profile."""
 
 import sys
 from collections.abc import Iterator
@@ -34,8 +34,8 @@ def sweep() -> Iterator[Sweep]:
 
 
 def test_no_operator_is_left_out() -> None:
-    # But for ATAN2, CUMSUM, ADD_N, BUCKETIZE, segments and copies of states, of numbers without a scale, patterns make
-    # these of several.
+    # ATAN2, CUMSUM, ADD_N, BUCKETIZE, segments and copies of states have no scales; patterns make the others of several
+    # operators.
     found = {op.partition(":")[0] for op in SCALE_OPERATORS} | MOVES
     assert found | {"TABLE", "TABLE_OF_TWO", "PAIR", "SCALE", "FLOAT_SUM", "FLOAT_REDUCE", "FLOAT_CODES",
                     "FLOAT_RESIZE", "PACKED_ADD", "PACKED_SUB", "PACKED_MUL", "PACKED_DIV", "PACKED_SUM", "PACKED_SQRT",
@@ -56,7 +56,7 @@ def test_one_of_each(sweep: Sweep, op: str) -> None:
 
 
 def test_most_are_equal(sweep: Sweep) -> None:
-    """The sweep is of results, not of refusals alone."""
+    """Most models of the sweep have results, instead of being rejected."""
     for profile in ("tflm", "litert"):
         found = [sweep.check(op, kind, number, profile, compiled=False).verdict
                  for number, op in enumerate([*SCALE_OPERATORS][::5]) for kind in SCALE_KINDS]
@@ -70,7 +70,7 @@ def test_verdicts_that_are_right(verdict: str) -> None:
 
 def test_a_difference_is_found(sweep: Sweep, capsys: pytest.CaptureFixture[str],
                                monkeypatch: pytest.MonkeyPatch) -> None:
-    """TFLite Micro's RELU6 held against LiteRT, and a model that LiteRT does not take."""
+    """TFLite Micro's RELU6 compared with LiteRT's, and a model that LiteRT rejects."""
     monkeypatch.setitem(sys.modules["scales"]._ENGINES, "tflm", "litert-ref")
     assert main(["--operators", "RELU6", "--profiles", "tflm", "--kinds", "ties", "--models", "1", "--golden"]) == 1
     printed = capsys.readouterr().out

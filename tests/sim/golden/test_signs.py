@@ -1,4 +1,4 @@
-"""What numbers are at least, by what makes them, and roots of what is not negative."""
+"""Lower bounds of numbers, derived from the operators that make them, and roots of numbers that are not negative."""
 
 import math
 from collections.abc import Callable
@@ -16,8 +16,8 @@ from tq_hw.sim.golden.signs import least_number
 from tq_hw.sim.oracles import Oracle
 
 
-def test_what_is_not_negative() -> None:
-    """Of int16, whose codes do not say so."""
+def test_numbers_that_are_not_negative() -> None:
+    """Numbers of int16, whose codes alone do not show it."""
     b = ModelBuilder("least")
     x = b.input((1, 9), "int16", scale=1e-4)
     square = b.add("QUANTIZE", [b.add("SQUARE", [b.add("DEQUANTIZE", [x])])], dtype="int16", scale=1e-3)
@@ -38,7 +38,7 @@ def test_what_is_not_negative() -> None:
     assert least_number(main, kept) == 0
 
 
-def test_many_operators_behind_each_other_end() -> None:
+def test_the_search_ends_in_a_long_chain() -> None:
     b = ModelBuilder("deep")
     x = b.add("ABS", [b.input((2,), scale=0.1)], scale=0.1)
     for _ in range(200):
@@ -47,7 +47,7 @@ def test_many_operators_behind_each_other_end() -> None:
     assert [least_number(main, index) for index in (40, x)] == [0, -math.inf]
 
 
-def test_what_is_not_below_a_number() -> None:
+def test_numbers_with_a_lower_bound() -> None:
     b = ModelBuilder("clamped")
     x, same = b.input((1, 4, 4, 2), scale=0.5, zero_point=-10), {"scale": 0.5, "zero_point": -10}
     four = b.constant(np.array(-2, np.int8), **same)
@@ -62,8 +62,8 @@ def test_what_is_not_below_a_number() -> None:
     assert [least_number(main, index) for index in (x, most, turned, relu, mean, both)] == [-math.inf, 4, 4, 0, 0, 4]
 
 
-def test_products_of_what_is_not_negative() -> None:
-    """Of int16 alone: sums of products of int8 may wrap."""
+def test_products_of_numbers_that_are_not_negative() -> None:
+    """Only of int16, since sums of int8 products may wrap."""
     for dtype, least in (("int16", 0.0), ("int8", -math.inf)):
         b = ModelBuilder("products")
         x = b.add("ABS", [b.input((2, 2), dtype, scale=0.1)], scale=0.1)
@@ -71,7 +71,7 @@ def test_products_of_what_is_not_negative() -> None:
         assert least_number(main, main.outputs[0]) == least
 
 
-def test_maxima_of_float32_may_be_no_numbers() -> None:
+def test_maxima_of_float32_may_be_nan() -> None:
     b = ModelBuilder("floats")
     x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
     most = b.add("MAXIMUM", [x, b.constant(np.array([1], np.float32))])
@@ -89,7 +89,7 @@ def test_squares_of_int32_wrap() -> None:
 
 @pytest.mark.parametrize("op", ["SQRT", "RSQRT"])
 def test_roots_of_deviations_with_the_zero_point_of_a_mean(oracles: Callable[[str], Oracle], op: str) -> None:
-    """As statistics pooling has them: mean and deviation are joined, so they have one scale and zero point."""
+    """As in statistics pooling: mean and deviation are concatenated, so they share scale and zero point."""
     b = ModelBuilder("statistics")
     x = b.input((1, 6, 8), scale=0.02, zero_point=-90)
     axes, same = b.constant(np.array([1], np.int32)), {"scale": 0.016, "zero_point": -90}

@@ -1,4 +1,4 @@
-"""16x8 operators in generated models of one operator, under every profile against the engine whose arithmetic it is."""
+"""16x8 operators in generated models of one operator: each profile gives the results of its engine."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -14,17 +14,17 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
-#: TFLite Micro has no kernel of int16 for them.
+#: Operators without an int16 kernel in TFLite Micro.
 LITERT_ONLY = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_BILINEAR", "NEG", "EXP", "LOG", "GELU", "SQRT", "LESS", "LESS_EQUAL",
                "GREATER", "GREATER_EQUAL", "EQUAL", "NOT_EQUAL", "DIV", "TOPK_V2")
-#: LiteRT refuses the first, and takes what the second one sums for bytes; canon is TFLite Micro's.
+#: LiteRT rejects the first one, and the second one reads its input as bytes; canon follows TFLite Micro.
 TFLM_ONLY = ("SQUARED_DIFFERENCE", "SUM")
 
 
 @pytest.fixture
 def sweep(oracles: Callable[[str], Oracle], random_sets: Callable[..., Any],
           engine_counts: dict[str, Counter[str]]) -> Callable[[str, range], None]:
-    """Compare models of these seeds, and count them where all were equal under canon."""
+    """Compare models with these seeds; count them if canon gives equal results for all."""
     return partial(_sweep, oracles, random_sets, engine_counts)
 
 
@@ -35,7 +35,7 @@ def _sweep(oracles: Callable[[str], Oracle], random_sets: Callable[..., Any], co
         data = OPERATORS[op](np.random.default_rng([16, seed, *op.encode()]), op)
         model = parse_model(data, op)
         sets = random_sets(model, seed)
-        # Canon is LiteRT's, but for FULLY_CONNECTED.
+        # Canon is LiteRT's arithmetic, except for FULLY_CONNECTED.
         profiles = {"litert-ref": ["litert", "canon"], "tflm": ["tflm"]}
         if op in LITERT_ONLY:
             del profiles["tflm"]
@@ -49,7 +49,7 @@ def _sweep(oracles: Callable[[str], Oracle], random_sets: Callable[..., Any], co
                     for ours, theirs in zip(run(model.under(name), inputs).outputs, expected, strict=True):
                         np.testing.assert_array_equal(ours, theirs.reshape(ours.shape), f"{op} {seed} {name}")
                         assert ours.dtype == theirs.dtype
-                # Canon may equal an engine whose arithmetic it does not follow in all.
+                # Canon may give the results of an engine whose arithmetic it does not always follow.
                 equal[engine] += all(np.array_equal(ours, theirs.reshape(ours.shape)) for ours, theirs in zip(
                     run(model, inputs).outputs, expected, strict=True))
     found = counts.setdefault(f"{model.main.operators[-1].op}{WIDE_SUFFIX}", Counter())

@@ -1,4 +1,4 @@
-"""model.tflite.zeros: scales of 0, and infinite ones, are taken where nothing but zeros has them, and else refused."""
+"""model.tflite.zeros: scales of 0, and infinite ones, are accepted for tensors that are all zeros, else rejected."""
 
 from collections.abc import Callable
 
@@ -15,12 +15,12 @@ from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
-#: What the converter makes of a scale of 0.
+#: The scale that the converter writes for a scale of 0.
 TINY = 3.587324068671532e-43
 
 
 def first_step(builder: ModelBuilder, op: str, rng: np.random.Generator) -> int:
-    """The first step of an RNN: a state of zeros, its product, and what the gates make of both."""
+    """The first step of an RNN: a state of zeros, its product, and what the gates compute from both."""
     x = builder.input((1, 8), "int16", scale=1e-4)
     state = builder.tensor((1, 8), "int16", scale=0.0)
     builder.operator("FILL", [builder.constant([1, 8]), builder.constant(np.array(0, np.int16), scale=0.0)], [state])
@@ -48,8 +48,8 @@ def test_the_first_step_of_an_rnn_equals_litert(op: str, oracles: Callable[[str]
         np.testing.assert_array_equal(execute(program, inputs).outputs[0], expected[0])
 
 
-def test_zeros_that_are_rescaled_equal_litert(oracles: Callable[[str], Oracle]) -> None:
-    """A product with a constant of 0, to which something of another scale is added."""
+def test_rescaled_zeros_equal_litert(oracles: Callable[[str], Oracle]) -> None:
+    """A product with a constant 0, added to a tensor of another scale."""
     builder, rng = ModelBuilder("rescaled"), np.random.default_rng(7)
     x = builder.input((1, 8), "int16", scale=1e-4)
     product = builder.tensor((1, 8), "int16", scale=TINY)
@@ -64,7 +64,7 @@ def test_zeros_that_are_rescaled_equal_litert(oracles: Callable[[str], Oracle]) 
 
 @pytest.mark.parametrize("op", ["FILL", "ZEROS_LIKE", "constant"])
 def test_float32_zeros_that_are_quantized_equal_litert(op: str, oracles: Callable[[str], Oracle]) -> None:
-    """A state that Keras' `zeros_like` or `zeros` makes, moved, of 16x8 with what it cannot quantize in float32."""
+    """A state from Keras' `zeros_like` or `zeros`, moved, in a 16x8 model with unsupported operators in float32."""
     builder, rng = ModelBuilder("state"), np.random.default_rng(7)
     x, nothing = builder.input((1, 8), "int16", scale=1e-4), np.array(0, np.float32)
     made = builder.constant(np.zeros((1, 8), np.float32)) if op == "constant" else builder.tensor((1, 8), "float32")
@@ -96,12 +96,12 @@ def constant(builder: ModelBuilder, number: int) -> int:
 
 
 def added(builder: ModelBuilder) -> int:
-    """A sum with something that is not zero."""
+    """A sum with a tensor that is not zero."""
     return builder.add("ADD", [builder.input((1, 8), "int16", scale=0.1), constant(builder, 3)], scale=0.1)
 
 
 def both(builder: ModelBuilder) -> int:
-    """A sum of zeros, whose larger scale is too small."""
+    """A sum of zeros whose larger scale is too small."""
     builder.input((1, 8), "int16", scale=0.1)
     return builder.add("ADD", [constant(builder, 0), constant(builder, 0)], scale=0.1)
 
@@ -113,7 +113,7 @@ def looked_up(builder: ModelBuilder) -> int:
 
 
 def moved(builder: ModelBuilder) -> int:
-    """Bytes that are not the zero point of what they become."""
+    """Bytes that are not the zero point of the tensor they are moved to."""
     return builder.add("RESHAPE", [builder.input((1, 8), "int16", scale=0.1), builder.constant([8])], shape=(8,),
                        scale=0.0)
 
@@ -129,8 +129,8 @@ def test_a_scale_that_matters_is_refused(make: Callable[[ModelBuilder], int], te
 
 
 @pytest.mark.parametrize("inputs", [(), (0,)])
-def test_damaged_operators_make_no_zeros(inputs: tuple[int, ...]) -> None:
-    """Operators without the inputs that they need are refused for that, or for the scale."""
+def test_damaged_operators_are_not_zeros(inputs: tuple[int, ...]) -> None:
+    """Operators that lack required inputs are rejected for that, or for the scale."""
     builder = ModelBuilder("m")
     builder.input((1, 8), "int16", scale=0.1)
     made = builder.tensor((1, 8), "int16", scale=0.0)
@@ -140,9 +140,9 @@ def test_damaged_operators_make_no_zeros(inputs: tuple[int, ...]) -> None:
 
 
 def pruned(builder: ModelBuilder, op: str, bias: tuple[int, ...] | None, scale: float = 0.0) -> int:
-    """Filters of which one is all zeros and has a scale of 0, as the converter makes them where no bias is added.
+    """Filters, one of which is all zeros with scale 0, as the converter writes them without a bias.
 
-    Those that it fits to a bias by a state's scale of 0 (GRU of Keras) have infinite ones, their biases none.
+    Scales derived from a bias and a state's scale of 0 (Keras' GRU) are infinite, and their biases have none.
     """
     rng, scales = np.random.default_rng(3), [0.01, scale, 0.02]
     x = builder.input((1, 4, 4, 3) if op != "FULLY_CONNECTED" else (2, 6), "int16", scale=1e-4)
@@ -186,7 +186,7 @@ def test_filters_of_zeros_without_a_finite_scale_equal_tflm(op: str, scale: floa
 @pytest.mark.parametrize("scale", [0.0, float("inf"), float("nan")])
 @pytest.mark.parametrize("bias", [(1, 1, 1), (1, 0, 1)])
 def test_filters_that_are_not_zeros_need_a_scale(bias: tuple[int, ...], scale: float) -> None:
-    """The first has a bias where the scale is none, the second is read by a sum, too."""
+    """The first has a bias where the scale is invalid; the second is also read by another operator."""
     builder = ModelBuilder("pruned")
     made = [pruned(builder, "FULLY_CONNECTED", bias, scale)]
     if not bias[1]:

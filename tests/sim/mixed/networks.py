@@ -1,4 +1,4 @@
-"""Networks with operators that stay with the host, and the two ways in which they are run."""
+"""Networks with operators that stay on the host, and the two ways in which they are run."""
 
 from dataclasses import replace
 
@@ -23,7 +23,7 @@ def conv(b, image, channels, scale=0.15):
 
 
 def float_middle(op="SOFTMAX"):
-    """CONV_2D, a float32 softmax over an axis, CONV_2D; and a way around it."""
+    """CONV_2D, a float32 softmax over an axis, CONV_2D, and a connection that bypasses the softmax."""
     b = ModelBuilder("middle")
     image = b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image")
     first = conv(b, image, 6)
@@ -36,7 +36,7 @@ def float_middle(op="SOFTMAX"):
 
 
 def topk_head():
-    """A dense layer whose five largest outputs are found on the host; both of its outputs are the model's."""
+    """A dense layer whose five largest outputs are found on the host; the model has both outputs of TOPK_V2."""
     b = ModelBuilder("head")
     image = b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image")
     features = b.add("RESHAPE", [conv(b, image, 2), b.constant([1, 40])])
@@ -52,7 +52,7 @@ def topk_head():
 
 
 def two_towers():
-    """Two inputs; one tower ends on the host, whose state both of its last operators share."""
+    """Two inputs; one tower ends on the host, whose last two operators share a state."""
     b = ModelBuilder("towers")
     left = b.input((1, 4, 4, 2), scale=0.1, name="left")
     right = b.input((1, 4, 4, 2), scale=0.1, zero_point=5, name="right")
@@ -88,7 +88,7 @@ def draw(model, seed=0):
 
 
 def parts_of(data, config="tiny"):
-    """Return the partition of a file's contents, and the mixed model as it is read from its own file."""
+    """Return the partition of a file's contents, and the mixed model as read back from its own file."""
     made = partition(parse_model(data, "m.tflite", rules=False), load_config(config))
     return made, parse_model(write_model(compact(made.model)), "m_tq.tflite", rules=False)
 

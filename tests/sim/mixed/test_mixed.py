@@ -1,4 +1,4 @@
-"""Mixed models compute what the whole model computes in LiteRT, from memory and from a file."""
+"""Mixed models give the results of the whole model in LiteRT, from memory and from a file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -59,7 +59,7 @@ def test_a_detection_head_stays_with_the_host(litert):
             assert [array.tobytes() for array in found.outputs] == [other.tobytes() for other in wanted]
 
 
-def test_one_inference_after_the_other_begins_anew(litert):
+def test_each_inference_starts_from_the_initial_state(litert):
     data = write_model(NETWORKS["towers"]())
     made, _ = parts_of(data)
     engine = MixedEngine(made.model, "executor", Memory())
@@ -68,11 +68,11 @@ def test_one_inference_after_the_other_begins_anew(litert):
     np.testing.assert_array_equal(first.outputs[0], second.outputs[0])
 
 
-def test_figures_of_the_border():
+def test_bytes_that_cross_between_parts():
     made, _ = parts_of(write_model(NETWORKS["head"]()))
     found = MixedEngine(made.model, "executor", Memory()).infer(draw(made.model))
     assert found.host_seconds is not None and found.host_seconds > 0
-    assert found.crossing_bytes == 60 + 4 * 9  # the image, and what the dense layer gives, as float32
+    assert found.crossing_bytes == 60 + 4 * 9  # the image, and the float32 result of the dense layer
     assert found.cycles is None
     assert made.macs == (20 * 2 * 27 + 9 * 40, 20 * 2 * 27 + 9 * 40)
 
@@ -100,7 +100,7 @@ def edited(model, number, **changes):
     return replace(model, subgraphs=(replace(model.main, operators=tuple(operators)), *model.subgraphs[1:]))
 
 
-def test_rejects_what_is_no_program():
+def test_rejects_data_that_is_no_program():
     made, _ = parts_of(write_model(NETWORKS["head"]()))
     inputs = made.model.main.operators[0].inputs
     options = made.model.main.operators[0].custom_options
@@ -131,8 +131,8 @@ def test_parts_in_order():
     assert [op.op for op, _ in made.refused] == ["SOFTMAX"]
 
 
-def test_what_takes_litert_down_is_one_message():
-    """A state that is gone with the process is an error, and what has none goes on."""
+def test_a_crash_of_litert_is_one_message():
+    """A state that was lost with the process is an error; stateless parts continue."""
     made, _ = parts_of(write_model(NETWORKS["towers"]()))
     engine = MixedEngine(made.model, "executor", Memory())
     one = draw(made.model)
@@ -149,7 +149,7 @@ def test_what_takes_litert_down_is_one_message():
 
 
 def test_kernels_that_the_reference_resolver_does_not_have():
-    """LiteRT's optimized ELU of int8 is a table, which is not in the reference resolver."""
+    """In LiteRT's optimized kernels ELU of int8 is a table; the reference resolver has no ELU."""
     b = ModelBuilder("elu")
     model = b.model(b.add("ELU", [conv(b, b.input((1, 5, 4, 3), scale=0.1), 2)], scale=0.1))
     made, _ = parts_of(write_model(model))
@@ -166,7 +166,7 @@ def test_kernels_that_the_reference_resolver_does_not_have():
     np.testing.assert_array_equal(found, wanted)
 
 
-def test_parts_are_for_one_configuration():
+def test_parts_have_the_same_configuration():
     programs = [AcceleratedPart(compile_model(sample("add", 0), load_config(name)).program, (0,), (1,))
                 for name in ("tiny", "n8")]
     assert common_config(programs[:1], None, "--config") == load_config("tiny")

@@ -33,7 +33,7 @@ def test_random_cuts(monkeypatch: pytest.MonkeyPatch) -> None:
             sets = draw_inputs(model, 1, seed)
             try:
                 made, expected = partition(model, load_config("tiny")), oracle.run(data, sets[0])
-            except (ToolError, UnsupportedError):  # LiteRT does not run the graph, or all of it was drawn for the host
+            except (ToolError, UnsupportedError):  # LiteRT does not run the graph, or all of it is on the host
                 continue
             read = parse_model(write_model(compact(made.model)), "tq.tflite", rules=False)
             for mixed in (made.model, read):

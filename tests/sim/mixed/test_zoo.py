@@ -1,4 +1,4 @@
-"""Networks as users make them that are refused whole: in parts they equal the whole model in LiteRT."""
+"""Typical networks that are not supported as a whole: in parts they equal the whole model in LiteRT."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The model of the multipliers in C++ against their RTL, cycle by cycle, whatever stands at the inputs."""
+"""The C++ model of the multipliers equals their RTL in every cycle, for any inputs."""
 
 import ctypes
 import subprocess
@@ -30,7 +30,7 @@ CONFIGS = [Config("a", 4, 3, 1, 8 << 10), Config("b", 9, 4, 1, 8 << 10), Config(
 
 
 def random_cycles(config: Config, cycles: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield inputs that keep to no rule: weights that are overwritten, swaps side by side, resets."""
+    """Yield inputs that follow no protocol: weights that are overwritten, consecutive swaps, resets."""
     rng = np.random.default_rng(seed)
     extremes = np.array([-128, 127, -1, 0])
     rows = config.rows
@@ -45,7 +45,7 @@ def random_cycles(config: Config, cycles: int, seed: int) -> Iterator[dict[str, 
 
 
 def rtl_sums(config: Config, cycles: list[dict[str, Any]]) -> list[list[int]]:
-    """Return what the RTL has at its outputs after each cycle."""
+    """Return the outputs of the RTL after each cycle."""
     reset, dut, found = Signal(), MacArray(config), []
 
     async def bench(ctx: Any) -> None:
@@ -64,7 +64,7 @@ def rtl_sums(config: Config, cycles: list[dict[str, Any]]) -> list[list[int]]:
 
 
 def model_sums(config: Config, cycles: list[dict[str, Any]], folder: Path) -> list[list[int]]:
-    """Return the same of the model."""
+    """Return the outputs of the model after each cycle."""
     subprocess.run([compiler()[0], "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                     *macros(config).split(), str(SOURCE), "-o", str(folder / "model.so")], check=True)
     model = ctypes.CDLL(str(folder / "model.so"))

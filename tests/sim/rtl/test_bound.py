@@ -1,4 +1,4 @@
-"""The bound of a run on the RTL: whatever stands in the fields, it is positive and finite."""
+"""The bound of a run on the RTL is positive and finite for any values of fields."""
 
 import numpy as np
 import pytest
@@ -38,8 +38,8 @@ def test_any_fields_give_a_positive_and_finite_bound(config: str, unit: Unit) ->
     assert largest == 1 << 32
 
 
-def test_a_program_that_waits_for_ever_is_given_up() -> None:
-    """Micro-operations from 200 to 1, as many words as there are: no cycle of it counts, and it waits for a token."""
+def test_a_program_that_waits_forever_is_stopped() -> None:
+    """Micro-operations from 200 to 1, with the most words: they add nothing to the bound, and wait for a token."""
     values = {"wait_load": 1, "first": 200, "body_first": 201, "last": 1, "slots": (1 << 24) - 1, "out_blocks": 60,
               "chunk_slots": 1, "tile_slots": 1, "repeat1": 1, "repeat2": 1, "cols": 1}
     one = program("tiny", Unit.VECTOR, values)
@@ -50,8 +50,8 @@ def test_a_program_that_waits_for_ever_is_given_up() -> None:
     assert str(found.value) == f"net: not finished after {cycle_bound(one, YARDSTICK)} cycles: {waits}"
 
 
-def test_a_machine_in_which_nothing_happens_is_given_up_early() -> None:
-    """Two long programs, of which the first one waits for a token: the bound of both is far away."""
+def test_a_machine_without_progress_is_stopped_early() -> None:
+    """Many long programs, the first of which waits for a token: their common bound is far away."""
     values = {"slots": 4096, "out_blocks": 1, "chunk_slots": 16, "tile_slots": 4096, "cols": 1, "body_first": 1,
               "repeat1": 1, "repeat2": 1}
     assembler = Assembler(PRESETS["tiny"])

@@ -1,4 +1,4 @@
-"""The cache of simulators: damaged files are built again, other users' and unusable folders are refused by name."""
+"""The cache of simulators: damaged files are rebuilt; other users' and unusable folders are named and rejected."""
 
 import errno
 import os
@@ -30,7 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def cached(capsys: pytest.CaptureFixture[str], copier: Callable[..., Path], tmp_path: Path,
            monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The copier's library in a cache of this test, in which a build takes a copy of it and says `built`."""
+    """The copier's library in a cache of this test, where a build copies it and records `built`."""
     whole = copier(8)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
 
@@ -75,8 +75,8 @@ def make_folder(library: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", [truncate, flip, lose_note, damage_note, make_folder, Path.unlink])
-def test_what_is_damaged_is_built_again(copier: Callable[..., Path], cached: Path, capsys: pytest.CaptureFixture[str],
-                                        damage: Callable[[Path], None]) -> None:
+def test_damaged_files_are_built_again(copier: Callable[..., Path], cached: Path, capsys: pytest.CaptureFixture[str],
+                                       damage: Callable[[Path], None]) -> None:
     capsys.readouterr()
     damage(cached)
     assert copier(8) == cached
@@ -86,7 +86,7 @@ def test_what_is_damaged_is_built_again(copier: Callable[..., Path], cached: Pat
 
 
 def test_a_truncated_library_does_not_end_the_process(copier: Callable[..., Path], tmp_path: Path) -> None:
-    """With a real build, in a process of its own: loading half a library is SIGBUS."""
+    """A real build in a separate process, because loading half a library raises SIGBUS."""
     library = copier(8)
     place = tmp_path / "tq-hw" / "rtl" / library.parent.name
     shutil.copytree(library.parent, place)
@@ -130,7 +130,7 @@ def test_a_library_of_another_user_is_refused(cached: Path, monkeypatch: pytest.
     assert str(caught.value) == f"{cached} belongs to user {me}, not to this one ({me + 1}), and is not loaded; {HELP}"
 
 
-def test_a_folder_that_others_can_read_is_shut(home: Path) -> None:
+def test_a_folder_that_others_can_read_is_made_private(home: Path) -> None:
     (home / "tq-hw" / "rtl").mkdir(parents=True, mode=0o777)
     (home / "tq-hw").chmod(0o755)
     folder = cache.open_cache("rtl")
@@ -147,8 +147,8 @@ def test_a_cache_that_is_a_file(home: Path, below: str) -> None:
     assert str(caught.value) == f"the cache folder {home}/tq-hw/rtl cannot be used: it is not a folder; {HELP}"
 
 
-def test_a_home_in_which_nothing_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Root too can make nothing in /proc."""
+def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even root can create anything in /proc."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", "/proc/none")
     with pytest.raises(OptionError) as caught:
@@ -170,9 +170,9 @@ def test_a_cache_that_cannot_be_written(home: Path, monkeypatch: pytest.MonkeyPa
     assert str(caught.value) == f"the cache folder {folder} cannot be used: {why}; {HELP}"
 
 
-def test_a_read_only_cache_with_the_library_will_do(copier: Callable[..., Path], cached: Path,
-                                                    monkeypatch: pytest.MonkeyPatch,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_read_only_cache_with_the_library_suffices(copier: Callable[..., Path], cached: Path,
+                                                     monkeypatch: pytest.MonkeyPatch,
+                                                     capsys: pytest.CaptureFixture[str]) -> None:
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
@@ -182,7 +182,7 @@ def test_a_read_only_cache_with_the_library_will_do(copier: Callable[..., Path],
         monkeypatch.setattr(Path, name, fail)
     assert copier(8) == cached
     assert capsys.readouterr().out == ""
-    # What others may change meanwhile is not loaded.
+    # Files that others may change meanwhile are not loaded.
     monkeypatch.undo()
     monkeypatch.setenv("XDG_CACHE_HOME", str(cached.parents[3]))
     cached.parents[1].chmod(0o775)
@@ -191,7 +191,7 @@ def test_a_read_only_cache_with_the_library_will_do(copier: Callable[..., Path],
         copier(8)
 
 
-def test_another_process_that_builds_the_same_is_waited_for(home: Path) -> None:
+def test_a_build_waits_for_another_process_with_the_same_build(home: Path) -> None:
     lock = cache.open_cache("rtl") / "a.lock"
     other = FileLock(lock)
     other.acquire()
@@ -219,7 +219,7 @@ def test_a_file_system_without_locks(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("text", ["", "0123", "0123456789abcdeg", "\xff\xfe"])
-def test_a_damaged_note_is_no_note(tmp_path: Path, text: str) -> None:
+def test_a_damaged_record_is_ignored(tmp_path: Path, text: str) -> None:
     note = tmp_path / "x.verilog"
     note.write_bytes(text.encode("latin-1"))
     assert build._read_note(note) == ""

@@ -1,4 +1,4 @@
-"""Coded weights on the Verilated RTL: networks == golden, and damaged ones == executor."""
+"""Coded weights on the Verilated RTL: networks equal golden, and damaged ones the executor."""
 
 from dataclasses import replace
 
@@ -37,8 +37,8 @@ def test_networks_equal_golden(kind: str, name: str) -> None:
 
 
 def dense(seed: int) -> bytes:
-    """Return a dense layer of small weights, whose inputs are whole words of all machines: lanes beyond the last
-    channel would be undefined, and damage gives them weights."""
+    """Return a dense layer of small weights whose inputs are whole words of all machines: lanes after the last channel
+    would be undefined, and damage would give them weights."""
     rng = np.random.default_rng(seed)
     b = ModelBuilder("dense")
     x = b.input((1, 96), scale=0.05, zero_point=3)
@@ -49,7 +49,7 @@ def dense(seed: int) -> bytes:
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_damaged_rows_equal_the_executor(name: str) -> None:
-    """Whatever a coded run holds, both decode the same."""
+    """RTL and executor decode any contents of a coded run alike."""
     rng = np.random.default_rng(7)
     for seed in range(6):
         model = parse_model(dense(seed), "dense")

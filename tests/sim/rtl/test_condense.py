@@ -1,4 +1,4 @@
-"""Condensed Verilog is the same machine: proved on an example, compared on whole ones."""
+"""Condensed Verilog describes the same machine: proved for an example, compared for whole ones."""
 
 import subprocess
 import sys
@@ -26,7 +26,7 @@ _CYCLES = 9
 
 
 class Example(wiring.Component):
-    """Chains with and without a reset, one that forks, a short one, one that begins with 1, and bytes of a memory."""
+    """Chains with and without reset, one that forks, a short one, one with initial value 1, and bytes of a memory."""
 
     a: Signal
     b: Signal
@@ -37,7 +37,7 @@ class Example(wiring.Component):
         super().__init__({"a": In(4), "b": In(4), "c": In(8), "o": Out(28)})
 
     def elaborate(self, platform: object) -> Module:
-        """Make one of each."""
+        """Build one of each."""
         m = Module()
         first = delayed(m, self.a[0] ^ self.b[0], 5, "first", control=True)
         wide = delayed(m, self.a, 4, "wide")
@@ -58,7 +58,7 @@ class Example(wiring.Component):
 
 
 def prove(before: str, after: str, folder: Path) -> None:
-    """Let Yosys compare two texts of module `unit`: all inputs of some cycles from the first state on."""
+    """Let Yosys prove two versions of module `unit` equal, for all inputs in some cycles from the initial state."""
     (folder / "before.v").write_text(before.replace("unit", "gold"), encoding="utf-8")
     (folder / "after.v").write_text(after.replace("unit", "gate"), encoding="utf-8")
     script = ("read_verilog before.v after.v; proc; memory -nordff; flatten; "
@@ -72,7 +72,7 @@ def prove(before: str, after: str, folder: Path) -> None:
 def test_the_same_function(tmp_path: Path) -> None:
     before = to_verilog(Example(), "unit")
     after = condensed(before)
-    # first with one of the chains behind it, the other one, and the wide one; a chain that begins with 1 stays.
+    # first with one of the chains after it, the other one, and the wide one; a chain with initial value 1 stays.
     assert [after.count(f"reg [{bits - 1}:0] tq_chain") for bits in (8, 3, 16)] == [1, 1, 1]
     assert "reg one1 = 1'h1;" in after and "reg [3:0] short_delay1 = 4'h0;" in after and "wire fork_delay1;" in after
     assert "words[a[1:0]] <= words[a[1:0]] & ~{ {2{b[3]}}" in after and "words[a[1:0]][1:0] <=" in before
@@ -99,7 +99,7 @@ def test_long_chains_are_cut() -> None:
     assert [text.count(f"reg [{bits - 1}:0] tq_chain") for bits in (63, 9)] == [2, 1]
 
 
-def test_bytes_that_do_not_lie_side_by_side_stay() -> None:
+def test_bytes_that_are_not_adjacent_stay() -> None:
     text = ("module m(clk);\n  always @(posedge clk) begin\n    if (en[0])\n      w[at][7:0] <= d[7:0];\n"
             "    if (en[1])\n      w[at][15:8] <= d[7:0];\n  end\nendmodule\n")
     assert condensed(text) == text
@@ -107,7 +107,7 @@ def test_bytes_that_do_not_lie_side_by_side_stay() -> None:
 
 
 def seen(program: Program, arithmetic: Arithmetic, seed: int) -> tuple[object, ...]:
-    """Return all that is seen of a run: what came out and when, or the error."""
+    """Return all that is observable of a run: times and outputs, or the error."""
     try:
         run = simulate(program, [], Memory(stalls=seed if seed % 2 else None), max_cycles=60_000,
                        watchdog_cycles=20_000, arithmetic=arithmetic)

@@ -1,4 +1,4 @@
-"""The compiler's estimate of each layer against the RTL, as benches/estimates.py holds it for all networks."""
+"""The compiler's estimate for each layer is near the RTL, as benches/estimates.py checks for all networks."""
 
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,7 @@ NETWORKS = ("tflm_hello_world_int8", "tinymaix_mnist_valid_q", "mww_okay_nabu_v2
 
 
 def errors(path: Path, config: str) -> list[float]:
-    """Return the error of each layer that takes 1 % of the cycles or more, in parts of its cycles."""
+    """Return the relative error of each layer that takes at least 1 % of the cycles."""
     program = compile_model(read_model(path), load_config(config)).program
     result = simulate(program, random_inputs(program, seed=1))
     estimates = {layer.index: layer.estimated_cycles for layer in program.layers}
@@ -36,7 +36,7 @@ def test_layers_take_what_is_estimated(config: str, shared: Path) -> None:
 
 @pytest.mark.parametrize("config", ["tiny", "n8"])
 def test_fetch_load_and_store_take_what_is_documented(config: str) -> None:
-    """To the cycle: the first operations, before small differences add up, and the one store, from taken to done."""
+    """Exact to the cycle: the first operations, before small differences add up, and the only store."""
     compiled = compile_model(read_model(DIGITS), load_config(config))
     seen = simulate(compiled.program, random_inputs(compiled.program, seed=1)).timeline
     expected = compiled.timeline

@@ -1,4 +1,4 @@
-"""The model of the lanes in C++ against their RTL, cycle by cycle, whatever stands at the inputs."""
+"""The C++ model of the lanes equals their RTL in every cycle, for any inputs."""
 
 import ctypes
 import subprocess
@@ -36,7 +36,7 @@ EXTREMES = [-2**31, 2**31 - 1, -1, 0, 1, 2**30, -2**30]
 
 
 def flags_of_operations() -> list[list[int]]:
-    """Return AluFlags of each operation, stage by stage."""
+    """Return the AluFlags of each operation, stage by stage."""
     found: list[list[int]] = []
     operation = Signal(range(len(Alu)))
 
@@ -55,13 +55,13 @@ FLAGS = flags_of_operations()
 
 
 class Lanes(Elaboratable):
-    """Some lanes with their partners, as add_lanes has them."""
+    """Some lanes with their partners, connected as by add_lanes."""
 
     def __init__(self, count: int) -> None:
         self.lanes = [Lane(odd=number % 2 == 1) for number in range(count)]
 
     def elaborate(self, platform: object) -> Module:
-        """Wire the partners."""
+        """Connect the partners."""
         m = Module()
         for number, lane in enumerate(self.lanes):
             m.submodules += lane
@@ -71,7 +71,7 @@ class Lanes(Elaboratable):
 
 
 def random_control(rng: np.random.Generator) -> dict[str, int]:
-    """Return controls that need not belong together; flags of the ALU are those of some operation at each stage."""
+    """Return controls that need not belong together; the ALU's flags in each stage are those of some operation."""
     found = {}
     for name, field in LaneControl:
         shape = Shape.cast(field.shape)
@@ -89,7 +89,7 @@ def random_control(rng: np.random.Generator) -> dict[str, int]:
 
 
 def random_cycles(lanes: int, cycles: int, seed: int) -> Iterator[dict[str, Any]]:
-    """Yield inputs that keep to no rule; for some time they stand still or are of a few values."""
+    """Yield inputs that follow no protocol; in some periods they are constant or take few values."""
     rng = np.random.default_rng(seed)
     held: dict[str, Any] = {}
     for number in range(cycles):
@@ -104,7 +104,7 @@ def random_cycles(lanes: int, cycles: int, seed: int) -> Iterator[dict[str, Any]
 
 
 def rtl_results(lanes: int, cycles: list[dict[str, Any]]) -> list[list[int]]:
-    """Return what the RTL has at its outputs after each cycle."""
+    """Return the outputs of the RTL after each cycle."""
     dut, found = Lanes(lanes), []
 
     async def bench(ctx: Any) -> None:
@@ -127,7 +127,7 @@ def rtl_results(lanes: int, cycles: list[dict[str, Any]]) -> list[list[int]]:
 
 
 def model_results(config: Config, cycles: list[dict[str, Any]], folder: Path) -> list[list[int]]:
-    """Return the same of the model."""
+    """Return the outputs of the model after each cycle."""
     (folder / HEADER).write_text(header(), encoding="utf-8")
     subprocess.run([compiler()[0], "-std=c++17", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                     f"-I{folder}", f"-I{SOURCE.parent}", *macros(config).split(), str(SOURCE), "-o",

@@ -1,4 +1,4 @@
-"""The latencies of isa/latency.py of fetch, load and store, seen to the cycle in the whole machine."""
+"""The latencies in isa/latency.py of fetch, load and store are exact to the cycle in the whole machine."""
 
 from typing import NamedTuple
 
@@ -29,7 +29,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 
 class Seen(NamedTuple):
-    """A load or a store: words of commands up to its own, cycles of its begin and end, and what it moves."""
+    """A load or a store: words of commands up to its own, cycles of its begin and end, words and beats it moves."""
 
     commands: int
     taken: int
@@ -39,7 +39,7 @@ class Seen(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """What a run showed: bytes of all commands, moves by unit, and when each unit's operations were done."""
+    """Results of a run: bytes of all commands, moves by unit, and the ends of the vector unit's operations."""
 
     command_bytes: int
     loads: list[Seen]
@@ -65,7 +65,7 @@ def run(kind: str, config: Config) -> Machine:
 
 
 def first_taken(load: Seen) -> int:
-    """When the first load is taken: from the start register to its last word, one a cycle, and what then follows."""
+    """When the first load is taken: fetch reads a word per cycle up to its last one, then the command is offered."""
     return YARDSTICK.latency_cycles + FETCH_TO_WORD_CYCLES + load.commands + OFFER_CYCLES + TAKE_CYCLES[Unit.LOAD]
 
 
@@ -73,7 +73,7 @@ def first_taken(load: Seen) -> int:
 def test_loads_take_what_is_documented(config: str) -> None:
     seen = run("quantize", load_config(config))
     first, second, third, *_ = seen.loads
-    for load in (first, second, third):  # none waits for another to be asked for
+    for load in (first, second, third):  # none waits for the previous one's requests
         assert load.taken == first_taken(load)
     commands = ceil_div(seen.command_bytes, load_config(config).bus_bytes)
     assert FETCH_TO_BEAT_CYCLES + commands < first.taken + LOAD_TO_BURST_CYCLES  # the bus is free
@@ -83,13 +83,13 @@ def test_loads_take_what_is_documented(config: str) -> None:
         assert load.done == before.done - 1 + LOAD_GAP_CYCLES + load.words
 
 
-def test_a_load_comes_after_what_fetch_asked_for() -> None:
-    """The first beat of commands on the bus, by the load that stands after the last one."""
+def test_a_load_waits_for_the_words_that_fetch_requested() -> None:
+    """The first beat of data arrives after the last beat of commands."""
     config = load_config("tiny")
     seen = run("transpose_conv", config)
     first = seen.loads[0]
     commands = ceil_div(seen.command_bytes, config.bus_bytes)
-    assert seen.command_bytes <= FETCH_BYTES  # all are asked for at the start
+    assert seen.command_bytes <= FETCH_BYTES  # all are requested at the start
     assert first.taken == first_taken(first)
     beat = YARDSTICK.latency_cycles + FETCH_TO_BEAT_CYCLES - 1 + commands
     assert beat > first.taken + LOAD_TO_BURST_CYCLES + YARDSTICK.latency_cycles
@@ -98,11 +98,11 @@ def test_a_load_comes_after_what_fetch_asked_for() -> None:
 
 @pytest.mark.parametrize("config", ["tiny", "n8"])
 def test_a_store_takes_what_is_documented(config: str) -> None:
-    """Of one burst, which leaves when its last word is packed, while nothing else reads the scratchpad."""
+    """A store of one burst, sent when its last word is packed, while nothing else reads the scratchpad."""
     seen = run("softmax", load_config(config))
     alone = [seen.stores[1], seen.stores[-1]]
     assert alone[0].taken == max(seen.vector) + TOKEN_CYCLES + TAKE_CYCLES[Unit.STORE]
     for store in alone:
-        assert store.words > 1  # a single word's beat leaves a cycle later
+        assert store.words > 1  # the beat of a single word leaves a cycle later
         assert store.done == (store.taken + STORE_TO_BEAT_CYCLES + store.words + store.beats + SENT_TO_DONE_CYCLES
                               + YARDSTICK.latency_cycles)

@@ -1,4 +1,4 @@
-"""Networks of the kinds that are in use on the Verilated RTL == golden."""
+"""Networks of common kinds on the Verilated RTL equal golden."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def _check(kind: str, seed: int, config_name: str) -> None:
         np.testing.assert_array_equal(got, want, strict=True)
 
 
-# With the samples' configuration, whose library is there already.
+# With the samples' configuration, whose library is already built.
 @pytest.mark.parametrize("kind", [pytest.param(kind, marks=pytest.mark.xdist_group("tiny")) for kind in NETWORKS])
 def test_equals_golden(kind: str) -> None:
     _check(kind, 1, "tiny")

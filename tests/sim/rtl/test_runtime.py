@@ -1,4 +1,4 @@
-"""Verilator's objects in the cache: taken by every build of a kind, compiled again where they are damaged."""
+"""Verilator's objects in the cache: used by every build of a kind, compiled again if damaged."""
 
 import os
 from collections.abc import Callable
@@ -17,7 +17,7 @@ OPTIONS = ("OPT_GLOBAL=-O2",)
 
 
 def compiled(monkeypatch: pytest.MonkeyPatch, made: Callable[[], Path]) -> set[str]:
-    """Return the names of Verilator's sources that a build compiles; its library runs."""
+    """Return the names of Verilator's sources that a build compiles; its library works."""
     seen = []
 
     def run_tool(command: list[str], folder: Path, line_done: Callable[[str], None] | None = None) -> None:
@@ -36,8 +36,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch, made: Callable[[], Path]) -> set[s
     return {name for name in seen if name.startswith("verilated")}
 
 
-def test_another_simulator_takes_them(copier: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-                                      ) -> None:
+def test_another_simulator_uses_them(copier: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+                                     ) -> None:
     copier(8)
     before = runtime.runtime_folder(open_cache("rtl"), "", build._OPTIMIZE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
@@ -51,7 +51,7 @@ def test_another_simulator_takes_them(copier: Callable[..., Path], tmp_path: Pat
 
 
 def test_objects_are_kept_once(tmp_path: Path) -> None:
-    """Of what two builds keep at once, the first counts; a file that is not as it was written is none."""
+    """If two builds store objects at once, the first one's are kept; a file that differs from its record is ignored."""
     folder, obj, other = tmp_path / "kept", tmp_path / "obj", tmp_path / "other"
     for place, text in ((obj, "first"), (other, "second")):
         place.mkdir()

@@ -1,6 +1,6 @@
-"""Compiled random layers on the Verilated RTL == golden, at two configurations, under random memory stalls.
+"""Compiled random layers on the Verilated RTL equal golden, at two configurations, under random memory stalls.
 
-The small configurations make nearly every layer cross the edges of tiles, words, buffers and the scratchpad.
+In the small configurations nearly every layer crosses the edges of tiles, words, buffers and the scratchpad.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.golden import run
 from tq_hw.sim.rtl.simulate import simulate
 
-#: The second one is also that of tests/sim/test_random_streams.py: its simulator is built once.
+#: The second one is also used by tests/sim/test_random_streams.py, so its simulator is built once.
 CONFIGS = {"tiny": PRESETS["tiny"],
            "odd": Config("odd", 4, 12, 4, 16 << 10, bus_bytes=4, acc_buffers=2, activation_lanes=2, acc_open=2)}
 

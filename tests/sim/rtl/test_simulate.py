@@ -27,7 +27,7 @@ CONFIG = PRESETS["tiny"]
 
 
 def copy_program(**changes: int) -> Program:
-    """Load 64 bytes, store them elsewhere; `changes` to the load."""
+    """Load 64 bytes and store them elsewhere, with `changes` to the load."""
     assembler = Assembler(CONFIG)
     words = {"count0": 1, "count1": 16, "count2": 1, "count3": 1, "step1": 1, "region": 1}
     load = words | {"run_bytes": 64, "emit_bytes": 4, "advance_bytes": 4, "last_emit_bytes": 4, "last_advance_bytes": 4,
@@ -100,8 +100,8 @@ def test_hang():
         simulate(copy_program(), [DATA], max_cycles=30)
 
 
-def test_second_run_starts_afresh():
-    """What a run left behind, tokens too, does not reach the next one."""
+def test_a_second_run_starts_from_the_initial_state():
+    """Nothing of a previous run, such as tokens, affects the next one."""
     program = copy_program(post_array=3)
     with Bench(library(CONFIG)) as bench:
         bench.map(0x1000, program.image, writable=False)

@@ -1,4 +1,4 @@
-"""Waves: FST without a compressor's headers, read by a library of others; scopes, spans, and names that are hidden."""
+"""Waves: FST without the headers of a compressor, as read by another library; scopes, spans, and hidden names."""
 
 import random
 import subprocess
@@ -32,7 +32,7 @@ module other (clk);
   wire [3:0] nothing;
 endmodule
 """
-#: A program that decompresses LZ4 blocks as the format's description has them, and compares.
+#: A program that decompresses LZ4 blocks as the format's description says, and compares.
 CHECK = """
 #include <cstdio>
 #include <lz4.h>
@@ -48,7 +48,7 @@ int main() {
 
 
 def unpack(block: bytes) -> bytes:
-    """Return what an LZ4 block holds."""
+    """Return the contents of an LZ4 block."""
     out, at = bytearray(), 0
 
     def length(first: int) -> int:
@@ -96,7 +96,7 @@ def test_fst(copier, tmp_path):
     found = pywellen.Waveform(str(tmp_path / "a.fst"))
     clock = next(var for var in found.all_vars() if var.full_name == "TOP.clk")
     changes = [(time, value) for time, value in clock.signal]
-    # A nanosecond is a cycle, whose number stands at the rising edge.
+    # A nanosecond is a cycle, whose number changes at the rising edge.
     assert changes[:3] == [(20_000, 1), (20_500, 0), (21_000, 1)] and changes[-1] == (60_500, 0)
 
 
@@ -116,7 +116,7 @@ def test_scopes(tmp_path):
         waves.full_scopes(["lod.clamp"], library)
 
 
-def test_a_scope_that_is_none_is_refused_before_anything_is_compiled(monkeypatch):
+def test_an_unknown_scope_is_rejected_before_anything_is_compiled(monkeypatch):
     monkeypatch.setattr(build, "_known", {})
     monkeypatch.setattr(build, "run_tool", lambda *_: pytest.fail("a tool was called"))
     monkeypatch.setattr(build, "intact", lambda _: False)
