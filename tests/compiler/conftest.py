@@ -1,4 +1,4 @@
-"""Makes this folder's helpers importable."""
+"""Makes the helper modules of this folder importable."""
 
 import sys
 from pathlib import Path

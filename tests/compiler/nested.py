@@ -1,4 +1,4 @@
-"""Models with tensors inside tensors inside tensors."""
+"""Models with nested tensors, several levels deep."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ __all__ = ["CASES", "Net"]
 
 
 class Net:
-    """A model of 1x1 convolutions over one image."""
+    """A model of 1x1 convolutions on one image."""
 
     def __init__(self, shape: tuple[int, int, int]) -> None:
         self.b, self.rng = ModelBuilder(), np.random.default_rng(7)
@@ -38,19 +38,19 @@ class Net:
 
 
 def _nested(n: Net) -> list[int]:
-    """The network whose outputs were all wrong at 1x1: parts of a part never reached the host."""
+    """The network whose outputs were all wrong at 1x1, because parts of a part never reached the host."""
     return [n.conv(n.concat(n.conv(n.x, 16), n.concat(n.conv(n.x, 16), n.conv(n.x, 32))), 16)]
 
 
 def _inception(n: Net) -> list[int]:
-    """Three deep, with parts of parts on both sides."""
+    """Three levels, with parts of parts on both sides."""
     x = n.conv(n.x, 16)
     left = n.concat(n.concat(n.conv(x, 16), n.conv(x, 32)), n.conv(x, 16))
     return [n.conv(n.concat(left, n.concat(n.conv(x, 16), n.conv(x, 48))), 24)]
 
 
 def _read_inside(n: Net) -> list[int]:
-    """The inner concatenation and one of its parts have readers of their own."""
+    """The inner concatenation and one of its parts have other readers."""
     part = n.conv(n.x, 32)
     inner = n.concat(n.conv(n.x, 16), part)
     outer = n.concat(n.conv(inner, 16), inner)
@@ -71,7 +71,7 @@ def _uneven(n: Net) -> list[int]:
 
 
 def _residual(n: Net) -> list[int]:
-    """Sums of parts, of hosts and of slices of them."""
+    """Sums of parts, of hosts, and of slices of hosts."""
     inner = n.concat(n.conv(n.x, 16), n.conv(n.x, 16))
     outer = n.concat(inner, n.conv(n.x, 32))
     total = n.add(outer, n.conv(outer, 64))

@@ -1,4 +1,4 @@
-"""An earlier search for hosts, which made networks with nested concatenations of one pixel wrong."""
+"""An earlier search for hosts, with which nested concatenations of one pixel had wrong results."""
 
 from tq_hw.compiler.ir.layers import Graph
 from tq_hw.compiler.ir.staged import Staged
@@ -10,7 +10,7 @@ __all__ = ["old_hosts"]
 
 
 def old_hosts(graph: Graph, config: Config) -> dict[int, tuple[Value, Box]]:
-    """Find hosts as before: parts of a part were not checked, so a host could have contents in memory only."""
+    """Find hosts without checking parts of a part, so that a host may have contents only in memory."""
     parts: dict[Value, list[tuple[Value, bool]]] = {}
     read = {value for layer in graph.layers for value in layer.inputs}
     made = {layer.output for layer in graph.layers}

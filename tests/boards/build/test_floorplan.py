@@ -1,4 +1,4 @@
-"""boards.floorplan: every multiplier and block RAM in the plan gets a site of its own."""
+"""boards.build.floorplan: every multiplier and block RAM in the plan gets a site of its own."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""compiler.command_queues: words of commands are those of the encoded stream."""
+"""compiler.cost.command_queues: the words of commands are those of the encoded stream."""
 
 import pytest
 
@@ -15,7 +15,7 @@ FEEDS: tuple[dict[str, int], ...] = ({"address": 1}, {"address": 2}, {"address":
 
 
 def mixed() -> Stream:
-    """Two loads, an operation of the array and two of the vector unit, with tables between them."""
+    """Two loads, an operation of the array and two of the vector unit, with tables in between."""
     stream = Stream(CONFIG)
     written = Access("pad", 0, 1)
     stream.add(Unit.LOAD, {"count0": 1}, (), (written,), 0)
@@ -31,7 +31,7 @@ def mixed() -> Stream:
 
 
 def registers(item: Operation | FoldWrite | UopWrite) -> range:
-    """What an item may write."""
+    """The registers that an item may write."""
     match item:
         case Operation():
             return range(len(UNITS[item.unit].registers))
@@ -44,7 +44,7 @@ def registers(item: Operation | FoldWrite | UopWrite) -> range:
 @pytest.mark.parametrize("stream", [mixed(), compile_model(sample("chain", 0), CONFIG).emitter.stream],
                          ids=["mixed", "chain"])
 def test_words_of_each_item_are_those_of_the_encoded_commands(stream: Stream) -> None:
-    """What `decode` finds in the bytes: commands up to a RUN, or those that write one entry of a table."""
+    """`decode` finds the same in the bytes: the commands up to a RUN, or those that write one entry of a table."""
     commands = stream.assemble()
     *found, end = decode(commands.data, CONFIG)
     assert sum(commands.words) == end.word_index and len(commands.data) == 4 * (end.word_index + 1)
@@ -64,12 +64,12 @@ def test_words_of_each_item_are_those_of_the_encoded_commands(stream: Stream) ->
 
 
 def test_words_of_what_changes() -> None:
-    """A first command has every register, later ones what changed: tokens too, and at the end two apart."""
+    """A first command has every register, later ones only changed registers; the last change is in two places."""
     assert mixed().assemble().words == (1 + 13, 1 + 3, 1 + 4, 1 + 16, 1 + 17, 1, 1 + 1, 2 * (1 + 1), 1 + 1)
 
 
 def test_words_of_each_operation_and_of_tables_before_it() -> None:
-    """Tables of an operation's own unit; 1024 bytes are read beyond the last word that a queue takes."""
+    """Tables count for an operation of their own unit; fetch reads 1024 bytes beyond the last word in a queue."""
     stream = mixed()
     words = command_words(stream, stream.assemble())
     assert [words[id(operation)] for operation in stream.operations] == [
@@ -92,7 +92,7 @@ def test_commands_reach_as_far_as_a_queue_takes_them(words: tuple[int, ...], rea
 @pytest.mark.parametrize(("kind", "unit"), [("uop", Unit.VECTOR), ("fold", Unit.ARRAY)])
 @pytest.mark.parametrize(("table", "held"), [(0, 0), (510, 0), (511, 1), (600, 1)])
 def test_words_of_tables_fill_a_queue(kind: str, unit: Unit, table: int, held: int) -> None:
-    """Operations of 1 and `table` + 1 words wait after one that is taken, as far as a queue holds 512."""
+    """Operations of 1 and `table` + 1 words wait after one that was taken, if they fit a queue of 512 words."""
     stream = Stream(CONFIG)
     operations = [stream.add(unit, {}, (), (), 0) for _ in range(2)]
     if kind == "uop":

@@ -1,4 +1,4 @@
-"""compiler.report: what bounds a layer."""
+"""compiler.cost.report: what bounds a layer."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from tq_hw.model.tflite.reader import parse_model
 
 
 def layer(op: str, shape: tuple[int, ...], outputs: int = 0) -> Model:
-    """A layer with a 3x3 kernel (convolution), with weights for all of the input, or without."""
+    """A layer with a 3x3 kernel (convolution), with weights for the whole input, or without weights."""
     builder, rng = ModelBuilder("layer"), np.random.default_rng(0)
     inputs = [x := builder.input(shape, scale=0.05, zero_point=3)]
     if outputs:

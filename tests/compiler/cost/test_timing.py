@@ -1,4 +1,4 @@
-"""compiler.timing: the order of things, what each unit adds, and the layers' shares."""
+"""compiler.cost.timing: order of operations, the cycles that each unit adds, and the layers' shares."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ INPUT, RESULT = Access("pad", 0, 100), Access("pad", 200, 300)
 
 
 def chain(**changes: int) -> Stream:
-    """A load, an array operation on it, a program on the sums, a store of the result."""
+    """A load, an array operation on its data, a program on the sums, a store of the result."""
     stream = Stream(CONFIG)
     stream.uop(0, {"a_source": 2, "destination": 1})
     stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
@@ -41,7 +41,7 @@ def chain(**changes: int) -> Stream:
 
 
 def times_of(stream: Stream, config: Config = CONFIG) -> Timeline:
-    """When each RUN begins and is done, with the commands that the stream has."""
+    """When each RUN begins and ends, with the commands of the stream."""
     return run_times(stream, config, stream.assemble(), Memory())
 
 
@@ -50,7 +50,7 @@ def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
     load, array, vector, store = (times[unit][0].tolist() for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR, Unit.STORE))
     assert load[0] < array[0] < array[1] < vector[1] <= store[0] < store[1]
     assert array[0] > load[1]
-    # 200 beats of data, 400 slots, 100 words of results, a burst and 200 beats back, and what the ways between take.
+    # 200 beats of data, 400 slots, 100 words of results, a burst and 200 beats back, and latencies in between.
     assert load[1] - load[0] == 8 + 30 + 200 + 7
     assert array[1] - array[0] == 4 + 16 + 400 + 16 + 13
     assert vector[1] - array[1] == 99 + 34
@@ -70,8 +70,8 @@ def test_short_tiles_wait_for_their_weights() -> None:
         began, done = times_of(chain(**changes))[Unit.ARRAY][0].tolist()
         return int(done - began)
     short = {"slots": 16, "tile_slots": 16, "out_cols": 16}
-    assert took(**short) - took(**short | {"slots": 1, "tile_slots": 1, "out_cols": 1}) == 15  # of the last step alone
-    assert 3 * 3 <= took(**short, in_col_step=2) - took(**short) <= 3 * 5  # refusals of three steps
+    assert took(**short) - took(**short | {"slots": 1, "tile_slots": 1, "out_cols": 1}) == 15  # only of the last step
+    assert 3 * 3 <= took(**short, in_col_step=2) - took(**short) <= 3 * 5  # bank conflicts in three steps
     assert took(**short | {"slots": 17, "tile_slots": 17, "out_cols": 17}) - took(**short) == 4
 
 
@@ -87,7 +87,7 @@ def test_operations_of_the_array_follow_after_a_cycle() -> None:
 
 @pytest.mark.parametrize(("pairs", "waits"), [(20, False), (300, True)])
 def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
-    """A queue holds 512 words: more commands of array and vector unit hold up the load after them."""
+    """A queue holds 512 words: with more commands for array and vector unit, the load after them has to wait."""
     stream = Stream(CONFIG)
     stream.uop(0, {"a_source": 2, "destination": 1})
     for number in range(pairs):
@@ -96,7 +96,7 @@ def test_loads_behind_full_queues(pairs: int, waits: bool) -> None:
     stream.add(Unit.LOAD, LOAD, (), (INPUT,), 0)
     times = times_of(stream)
     begun = int((times[Unit.ARRAY][:, 0] <= times[Unit.LOAD][0, 0]).sum())
-    # Two words an operation of the array: 256 wait, one is taken.
+    # Each array operation has two words: 256 wait, one has been taken.
     assert begun == (pairs - 256 - 1 if waits else 4)  # as many as are in flight
 
 
@@ -116,21 +116,21 @@ def test_only_streams_that_are_touched_are_wide() -> None:
 
 
 def test_commands_share_the_bus() -> None:
-    """A load comes after what fetch has asked for before it; after a load, commands delay what is asked for later."""
+    """A load follows what fetch requested before it; after a load, commands delay later requests."""
     def loaded(before: int, behind: int) -> int:
         stream = chain()
         words = (before, 0, behind, *(0 for _ in stream.items[3:]))
         return int(run_times(stream, CONFIG, Commands(bytes(4 * sum(words)), words), Memory())[Unit.LOAD][0, 1])
     alone = loaded(0, 0)
-    assert loaded(100, 0) - alone == 100  # a word a cycle
+    assert loaded(100, 0) - alone == 100  # a word per cycle
     behind = [loaded(0, words) - alone for words in (0, 100, 200, 256, 5000)]
     assert behind == sorted(behind) and behind[0] == 0
-    # Four bursts of 64 words at first, less those that came before the load was there.
+    # At first four bursts of 64 words, except those that arrived before the load.
     assert 64 < behind[3] <= 128 and behind[4] <= 128 + 3 * 32
 
 
 def test_more_tiles_than_buffers_wait_for_the_vector_unit() -> None:
-    # One step a tile: the array makes a tile of 16 words in 16 cycles, the program below takes 64.
+    # One step per tile: the array computes a tile of 16 words in 16 cycles; the vector unit's program takes 64.
     fields = {"kernel_blocks": 1, "slots": 160, "tile_slots": 16, "out_cols": 160}
     slow = PRESETS["n8"]
     ends = {config.name: int(times_of(chain(**fields), config)[Unit.ARRAY][0, 1]) for config in (CONFIG, slow)}
@@ -138,7 +138,7 @@ def test_more_tiles_than_buffers_wait_for_the_vector_unit() -> None:
 
 
 def test_sums_that_go_through_a_register() -> None:
-    """A tile of a program of two micro-operations takes the way to the first one's result."""
+    """A tile of a program with two micro-operations takes the latency to the first one's result."""
     def took(*uops: dict[str, int]) -> int:
         stream = Stream(CONFIG)
         for number, uop in enumerate(uops):
@@ -155,7 +155,7 @@ def test_sums_that_go_through_a_register() -> None:
 
 
 def test_a_read_of_a_register_waits_for_all_but_the_newest() -> None:
-    """A micro-operation that reads any register waits for the last beat of all that write but the newest one."""
+    """A micro-operation that reads any register waits for the last beat of all writing ones except the newest."""
     def took(writes: int, read: int | None) -> int:
         stream = Stream(CONFIG)
         for number in range(writes):
@@ -173,8 +173,8 @@ COPY = VECTOR | {"use_acc": 0}
 
 
 @pytest.mark.parametrize(("at", "count", "adds", "end"), [
-    (0, 100, 150, 100),  # over before the array adds
-    (400, 100, 150, 500),  # begins after
+    (0, 100, 150, 100),  # ends before the array adds
+    (400, 100, 150, 500),  # begins afterwards
     (150, 60, 150, 200 + 10 * 4),  # 10 words are left, and one cycle in four is free
     (150, 200, 150, 400 + 200 - 50 - 50),  # 50 before, 50 meanwhile
     (200, 100, 200, 500)])
@@ -195,7 +195,7 @@ def test_streams_meet_input_that_keeps_to_two_banks() -> None:
 
 
 def test_tables_are_late_while_the_array_reads() -> None:
-    """An entry a cycle, the first 28 cycles behind outputs; words meet those of the array."""
+    """One entry per cycle, the first one 28 cycles after the outputs; its reads conflict with those of the array."""
     table = {"kind": VectorKind.LOAD_TABLE, "slots": 256, "tile_slots": 256}
 
     def took(steps: int) -> list[int]:
@@ -210,8 +210,8 @@ def test_tables_are_late_while_the_array_reads() -> None:
         return [*np.diff(times[Unit.VECTOR][:, 1]).tolist(), *(times[Unit.ARRAY][:, 1] - times[Unit.VECTOR][0, 1])]
     assert took(0) == [256 + 28, 256]
     late = [cycles - free for cycles, free in zip(took(10)[:2], (256 + 28, 256), strict=True)]
-    assert all(20 < cycles <= 256 // 4 for cycles in late)  # at most each word of four entries once
-    assert took(4)[1] <= 256 + 3  # the array ends near its begin
+    assert all(20 < cycles <= 256 // 4 for cycles in late)  # at most once per word of four entries
+    assert took(4)[1] <= 256 + 3  # the array ends soon after it begins
 
 
 def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
@@ -224,7 +224,7 @@ def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
         stream.add(Unit.VECTOR, COPY | fields, (), (RESULT,), 0)
         return int(times_of(stream)[Unit.VECTOR][1, 1])
     new, other = {"a_source": 3, "destination": 1}, {"a_source": 3, "destination": 1, "immediate": 7}
-    # A word of the command itself, five of a micro-operation that was never written, two of one that differs in one.
+    # One word for the command itself, five for a micro-operation that was never written, two for one changed field.
     assert took((1, new)) - took() == 22 + 5 + 1
     assert took((1, new), (2, new)) - took() == 22 + 2 * 5 + 1
     assert took((0, other)) - took() == 22 + 2 + 1
@@ -235,13 +235,13 @@ def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
 def test_what_never_starts_names_its_operator() -> None:
     fault = ("operator 3 (CONV_2D) has commands that wait for each other, a bug in the compiler; another configuration "
              "may divide the layer differently")
-    # The requantization of the first tiles waits for a load over their input: for the last tile, which has no buffer.
+    # The requantization of the first tiles waits for a load over the input of the last tile, which has no free buffer.
     behind_load = Stream(CONFIG, names=("", "operator 3 (CONV_2D)"))
     behind_load.uop(0, {"a_source": 2, "destination": 1})
     behind_load.add(Unit.ARRAY, ARRAY | {"tile_slots": 10}, (INPUT,), (), 1)
     behind_load.add(Unit.LOAD, LOAD, (), (INPUT,), 1)
     behind_load.add(Unit.VECTOR, VECTOR | {"tile_slots": 10}, (INPUT,), (RESULT,), 1)
-    # A requantization before the array's operation, which reads what it makes.
+    # A requantization comes before the array's operation, whose input it makes.
     too_early = Stream(CONFIG, names=("", "operator 3 (CONV_2D)"))
     too_early.uop(0, {"a_source": 2, "destination": 1})
     too_early.add(Unit.VECTOR, VECTOR, (), (RESULT,), 1)

@@ -1,4 +1,4 @@
-"""compiler.mac_constants, ring and emit_mac: one place for a layer's constants, operations of many output blocks."""
+"""compiler.emit.mac_constants, ring and mac: where constants are stored, operations of many output blocks."""
 
 import random
 from dataclasses import replace
@@ -18,7 +18,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 
-#: Without layers that begin by slices, which have tests of their own.
+#: Without layers that begin by slices, which have their own tests.
 N16 = replace(PRESETS["n16"], acc_open=0)
 
 
@@ -35,19 +35,19 @@ def convolution(shape: tuple[int, ...], outputs: int, kernel: int, *, uniform: b
 
 
 def blocks_of(made: Compiled, unit: Unit) -> list[tuple[int, int]]:
-    """Slots and output blocks of the operations of a unit."""
+    """Slots and output blocks of a unit's operations."""
     return [(o.fields["slots"], o.fields["out_blocks"]) for o in made.emitter.stream.by_unit[unit]]
 
 
 def test_rectangles_between_the_first_and_the_last_are_one_operation() -> None:
-    """The first waits for its weights block by block, the last is stored block by block."""
+    """The first one waits for its weights block by block, and the last one is stored block by block."""
     made = compile_model(convolution((1, 12, 12, 128), 128, 1), N16)
     expected = [(36, 1)] * 8 + [(24, 8), (36, 8), (24, 8)] + [(24, 1)] * 8
     assert blocks_of(made, Unit.ARRAY) == expected == blocks_of(made, Unit.VECTOR)
 
 
 def test_chunks_of_output_blocks_are_alike() -> None:
-    """512 x 512 weights are four times as much as half of the ring: no chunk is small, and waits for its input."""
+    """512 x 512 weights need four times half of the ring; no chunk is so small that it would wait for its input."""
     blocks = blocks_of(compile_model(convolution((1, 512, 1, 512), 512, 1), N16), Unit.ARRAY)
     assert {count for _, count in blocks} - {1} == {10, 11}
 
@@ -58,7 +58,7 @@ def test_chunks_of_output_blocks_are_alike() -> None:
     ((1, 9, 11, 40), 72, 1), ((2, 10, 8, 17), 70, 3), ((1, 20, 20, 3), 40, 3), ((1, 1, 1, 300), 130, 1),
     ((1, 6, 7, 3), 300, 1)])
 def test_integers_and_order(shape: tuple[int, ...], outputs: int, kernel: int, config: str, uniform: bool) -> None:
-    """In `n16x8` words of parameters have 16 bytes, those of weights 8."""
+    """In `n16x8` words of parameters have 16 bytes, and words of weights 8."""
     model = convolution(shape, outputs, kernel, uniform=uniform)
     program = compile_model(model, PRESETS[config]).program
     inputs = [np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)]
@@ -69,7 +69,7 @@ def test_integers_and_order(shape: tuple[int, ...], outputs: int, kernel: int, c
 
 
 def test_blocks_lie_one_behind_the_other() -> None:
-    """Nine words of parameters and 8 * 16 of weights each, in the ring as in memory."""
+    """Each has nine words of parameters and 8 * 16 of weights, in the ring as in memory."""
     made = compile_model(convolution((1, 12, 12, 128), 128, 1), N16)
     arrays, vectors = (made.emitter.stream.by_unit[unit] for unit in (Unit.ARRAY, Unit.VECTOR))
     loads = [o.fields for o in made.emitter.stream.by_unit[Unit.LOAD] if o.fields["region"] == 0]

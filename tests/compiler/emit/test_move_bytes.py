@@ -1,4 +1,4 @@
-"""Copies that transpose bytes, exact for all shapes, in as few store cycles as promised."""
+"""Copies that transpose bytes are exact for all shapes, and take no more store cycles than stated."""
 
 import numpy as np
 import pytest
@@ -50,12 +50,12 @@ def test_what_is_transposed() -> None:
     found = byte_transpose([near, far, outer])
     assert found is not None and (found.near, found.far, found.outer) == (near, far, (outer,))
     assert byte_transpose([(16, 1, 1), (4, 32, 16)]) is None  # a run of 16 bytes
-    assert byte_transpose([near, (8, 16, 1)]) is None  # too few bytes follow each other
+    assert byte_transpose([near, (8, 16, 1)]) is None  # too few consecutive bytes
     assert byte_transpose([(2, 4, 1), (2, 1, 2)]) is None
 
 
 def test_constants_do_not_wait_for_what_is_stored() -> None:
-    """After a copy through memory, weights are loaded ahead of the input that the copy stores."""
+    """After a copy through memory, weights are loaded before the input that the copy stores."""
     builder = ModelBuilder("behind")
     source = builder.add("TRANSPOSE", [builder.input((1, 1, 8, 32), scale=0.05), builder.constant([0, 1, 3, 2])])
     weights = builder.constant(np.ones((16, 1, 1, 8), np.int8), scale=0.01)

@@ -1,4 +1,4 @@
-"""The ring: where pieces of constants go, and how much room is left by those that are held."""
+"""The ring: where pieces of constants are placed, and how much room the retained ones leave."""
 
 import random
 

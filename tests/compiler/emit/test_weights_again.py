@@ -1,4 +1,4 @@
-"""Layers with the same weights load them once, while nothing else is written over them in the ring."""
+"""Layers with the same weights load them once, unless they are overwritten in the ring in between."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ _WIDTH = 48
 
 
 def _unrolled(steps: int, same: bool) -> Model:
-    """Dense layers after each other, of the same weights or of others, each to another scale."""
+    """Consecutive dense layers with the same or different weights, each with an output scale of its own."""
     b, rng = ModelBuilder(), np.random.default_rng(4)
     x = b.input((1, _WIDTH), scale=0.05, zero_point=3)
     for step in range(steps):

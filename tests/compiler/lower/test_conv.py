@@ -1,4 +1,4 @@
-"""Exact division by the requantizer, where windows see the same taps, and a product of many terms."""
+"""Exact division in the requantizer, regions of windows with the same taps, and a long dot product."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tq_hw.sim.golden.run import run
 
 
 def _divide(total: np.ndarray, count: int) -> np.ndarray:
-    """The vector unit's stages on the parameters that the compiler chooses."""
+    """The vector unit's stages with the parameters that the compiler chooses."""
     rounding, multiplier, shift = divide_params(count)
     if rounding == "shift":
         half = (1 << -shift) >> 1
@@ -46,7 +46,7 @@ def test_regions_list_the_taps_inside_the_image(out_size: int, in_size: int, ker
 
 
 def test_a_long_dot_product() -> None:
-    """More words of weights than a step between blocks reaches."""
+    """It has more words of weights than the step between blocks can express."""
     rng, b = np.random.default_rng(0), ModelBuilder("m")
     x = b.input((1, 40000), scale=0.05, zero_point=3)
     weights = b.constant(rng.integers(-127, 128, (5, 40000)).astype(np.int8), scale=0.01)

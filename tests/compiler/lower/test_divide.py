@@ -1,4 +1,4 @@
-"""DIV of every dividend by divisors of both signs; what is refused of it and of products."""
+"""DIV of every dividend by divisors of both signs, and messages about unsupported quotients and products."""
 
 from collections.abc import Callable
 
@@ -46,7 +46,7 @@ def test_a_divisor_of_zero() -> None:
 @pytest.mark.parametrize("by_itself", [False, True])
 def test_tables_have_an_entry_for_a_divisor_of_zero(oracles: Callable[[str], Oracle], zero_point: int,
                                                     by_itself: bool) -> None:
-    """A constant by a run-time divisor, and a tensor by itself: the engines refuse one code, all others are equal."""
+    """A constant divided by a computed divisor, and a tensor by itself: the engines reject one code only."""
     b = ModelBuilder("reciprocal")
     x = b.input((1, 255), scale=0.02, zero_point=zero_point)
     first = x if by_itself else b.constant(np.full((1, 1), 100, np.int8), scale=0.01, zero_point=-3)

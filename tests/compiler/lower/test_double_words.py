@@ -1,4 +1,4 @@
-"""Arithmetic and comparisons of int64: words that carry, borrow and are equal in one half."""
+"""Arithmetic and comparisons of int64: words with carries and borrows, or that are equal in one half."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def litert() -> Iterator[Oracle]:
 
 
 def words(seed: int, *shape: int) -> np.ndarray:
-    """Numbers of few different words: the ends of each, 0, 1, -1."""
+    """Numbers of few different words: their extremes, 0, 1, -1."""
     rng, ends = np.random.default_rng(seed), np.array([0, 1, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x12345678], np.uint64)
     made: np.ndarray = (rng.choice(ends, shape) << np.uint64(32) | rng.choice(ends, shape)).view(np.int64)
     return made
@@ -62,7 +62,7 @@ def test_one_number_for_all(litert: Oracle, op: str, constant: bool) -> None:
 
 
 def test_a_negative_index_counts_from_the_end(litert: Oracle) -> None:
-    """What exporters of PyTorch write: where it is below 0 the size is added."""
+    """As in PyTorch's exports: the size is added to negative indices."""
     b = ModelBuilder("index")
     x, index = b.input((9, 4), scale=0.1), b.input((5,), "int64")
     below = b.add("LESS", [index, b.constant(np.array(0, np.int64))])

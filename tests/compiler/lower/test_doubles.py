@@ -1,4 +1,4 @@
-"""Constants that give what LiteRT's FULLY_CONNECTED computes in double: at every accumulator, and in whole layers."""
+"""Constants for LiteRT's FULLY_CONNECTED, which rescales in double: for every accumulator, and in whole layers."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def params(real: Sequence[float], zero_point: int = 3, limits: tuple[int, int] =
 
 
 def dense(biases: np.ndarray, input_scale: float, scales: float | list[float], out: float) -> Model:
-    """A FULLY_CONNECTED whose accumulators are the biases and a little more."""
+    """A FULLY_CONNECTED whose accumulators are the biases plus a little."""
     b = ModelBuilder("dense")
     x = b.input((2, 1), scale=input_scale)
     weights = b.constant(np.ones((len(biases), 1), np.int8), scale=scales)
@@ -36,7 +36,7 @@ def dense(biases: np.ndarray, input_scale: float, scales: float | list[float], o
 
 
 def halves(real: float | np.ndarray, count: int = 300) -> np.ndarray:
-    """Accumulators whose products lie about the halves between two results."""
+    """Accumulators whose products are near halves between two results."""
     return np.round((np.arange(count) % 260 - 130 + 0.5) / real).astype(np.int32)
 
 
@@ -50,7 +50,7 @@ def check(model: Model, rounding: str, config: str) -> None:
 
 
 def without(monkeypatch: pytest.MonkeyPatch, rounding: str) -> None:
-    """Leave out the ways that are tried before `rounding`."""
+    """Disable the methods that are tried before `rounding`."""
     if rounding != "tflite":
         monkeypatch.setattr(doubles, "_is_tflite", lambda *_: False)
     if rounding in ("steps", "wide"):

@@ -1,4 +1,4 @@
-"""Rows of a table at indices that an input has: any number of them, from a scratchpad of any size."""
+"""Rows of a table at indices from an input: any number of them, with scratchpads of any size."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ def test_look_up(rows: int, count: int, config: Config) -> None:
     inputs = [rng.integers(0, rows, (1, count)).astype(np.int32)]
     found = execute(compiled.program, inputs, seed=2, check_races=True).outputs[0]
     np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
-    if config.name == "n16":  # all indices come in one load
+    if config.name == "n16":  # all indices are in one load
         hot = [operation for operation in compiled.emitter.stream.by_unit[Unit.LOAD]
                if operation.layer == 0 and operation.fields["region"]]
         assert [operation.fields["count2"] for operation in hot] == [count]

@@ -1,4 +1,4 @@
-"""Arithmetic of integers compiled: quotients next to multiples and powers of two, powers, what is refused."""
+"""Compiled integer arithmetic: quotients near multiples and powers of two, powers, and unsupported cases."""
 
 from collections.abc import Iterator
 
@@ -31,7 +31,7 @@ def litert() -> Iterator[Oracle]:
 
 
 def hostile(rng: np.random.Generator, count: int) -> np.ndarray:
-    """Numbers of all sizes, next to powers of two, and the ends of int32."""
+    """Numbers of all magnitudes, those near powers of two, and the extremes of int32."""
     near = (np.int64(1) << rng.integers(0, 32, count)) + rng.integers(-2, 3, count)
     any_size = rng.integers(LEAST, MOST + 1, count) >> rng.integers(0, 31, count)
     ends = rng.choice([LEAST, LEAST + 1, -1, 0, 1, MOST], count)
@@ -40,7 +40,7 @@ def hostile(rng: np.random.Generator, count: int) -> np.ndarray:
 
 
 def operands(seed: int, count: int, dtype: str = "int32") -> list[np.ndarray]:
-    """Dividends next to multiples of their divisors now and then; no divisor of 0, and none of -1 for the least."""
+    """Dividends, some near multiples of their divisors; no divisor is 0, and none is -1 for the least dividend."""
     rng = np.random.default_rng(seed)
     x, y = hostile(rng, count), hostile(rng, count)
     if dtype != "int32":

@@ -1,4 +1,4 @@
-"""Inputs of the model: those that nothing reads, and float32 that is not quantized."""
+"""Inputs of the model that nothing reads, and float32 inputs that are not quantized."""
 
 from collections.abc import Callable
 
@@ -15,7 +15,7 @@ from tq_hw.sim.oracles import Oracle
 
 
 def test_float_inputs_that_nothing_reads(oracles: Callable[[str], Oracle]) -> None:
-    """Before and after one that is read, also by what nothing reads itself; they keep their places and types."""
+    """Before and after one that is read, and those read only by unused operators; positions and types do not change."""
     b = ModelBuilder("mask")
     mask = b.input((2, 7), "float32", name="mask")
     real = b.input((3, 5), "float32", name="x")

@@ -1,4 +1,4 @@
-"""Products of two run-time matrices == golden, of any depth: what the scratchpad does not hold comes in parts."""
+"""Products of two computed matrices of any depth equal golden; those larger than the scratchpad are split."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from tq_hw.sim.oracles import Oracle
 
 ODD = Config("odd", 4, 12, 4, 16 << 10)
 CONFIGS = [load_config("tiny"), load_config("n9x8"), ODD]
-#: Two output blocks a word; accumulators of two beats a word.
+#: Two output blocks per word; two beats per word of accumulators.
 HALVES = Config("halves", 16, 8, 4, 64 << 10)
 SMALLEST = Config("smallest", 4, 4, 2, 2 << 10)
 
@@ -51,7 +51,7 @@ def test_the_smallest_scratchpad(rows: int, depth: int, cols: int) -> None:
 @pytest.mark.parametrize("config", [load_config("n16"), load_config("n8"), HALVES, ODD], ids=lambda config: config.name)
 @pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 3), (5, 0), (0, -128), (-128, 6)])
 def test_zero_points_of_many_rows_and_columns(points: tuple[int, int], config: Config) -> None:
-    # Several tiles of rows in one buffer and in two, a part of a block of columns, a depth of part blocks.
+    # Several tiles of rows in one buffer and in two, part of a block of columns, a depth with an incomplete block.
     for shapes in (((1, 65, 16), (16, 50)), ((3, 300, 40), (3, 40, 70)), ((2, 49, 130), (2, 130, 17))):
         _compare(shapes, points, config)
 
@@ -67,9 +67,9 @@ def test_how_zero_points_are_taken_off() -> None:
     assert ways(196, 64, 196, (0, 4)) == (True, False)
     assert ways(196, 64, 196, (3, 0)) == (False, True)
     assert ways(196, 64, 196, (0, 0)) == (False, False)
-    # Of a few rows and columns the array has as much to do either way.
+    # With few rows and columns, the array has as much work either way.
     assert ways(4, 16, 8, (3, 4)) == (False, False)
-    # A word of the depth: more micro-operations would take longer than another pass of the array.
+    # With a depth of one word, more micro-operations would take longer than another pass of the array.
     assert ways(64, 16, 64, (3, 4)) == (True, False)
 
 
@@ -78,7 +78,7 @@ def test_how_zero_points_are_taken_off() -> None:
     (8, 16, 48, 13, "NONE"), (1, 33, 5, -128, "RELU"), (5, 7, 1, 127, "NONE"), (1, 300, 20, -1, "RELU6")])
 def test_constant_weights_with_a_zero_point(oracles: Callable[[str], Oracle], rows: int, depth: int, units: int,
                                             point: int, fused: str, profile: str, engine: str) -> None:
-    """As PyTorch's exports have them where weights are no Linear's; with a bias and without."""
+    """As in PyTorch's exports of weights that belong to no Linear; with and without bias."""
     rng, b = np.random.default_rng(depth), ModelBuilder("m")
     x = b.input((rows, depth), scale=0.02, zero_point=-6)
     outputs = []
@@ -100,7 +100,7 @@ def test_constant_weights_with_a_zero_point(oracles: Callable[[str], Oracle], ro
 @pytest.mark.parametrize(("dtype", "point"), [("int8", 5), ("int8", 0), ("int16", 0)])
 def test_constant_matrices_lie_transposed(oracles: Callable[[str], Oracle], dtype: str, point: int,
                                           shape: tuple[int, ...]) -> None:
-    """The image has them so: nothing turns them while the model runs."""
+    """The image stores them transposed, so no move is needed at run time."""
     rng, b, limits = np.random.default_rng(len(shape)), ModelBuilder("m"), np.iinfo(dtype)
     x = b.input((3, 7, 20), dtype, scale=0.02, zero_point=-point)
     matrix = b.constant(rng.integers(limits.min, limits.max + 1, shape).astype(dtype), scale=0.0005, zero_point=point)

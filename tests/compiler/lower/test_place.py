@@ -1,4 +1,4 @@
-"""REVERSE_SEQUENCE, MATRIX_DIAG, DILATE and their like compiled: equal to golden and LiteRT; what is refused."""
+"""REVERSE_SEQUENCE, MATRIX_DIAG, DILATE and similar operators, compiled: equal to golden and LiteRT; messages."""
 
 import sys
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""DYNAMIC_UPDATE_SLICE and SLICE from computed places: every start, inside and outside, equal to LiteRT."""
+"""DYNAMIC_UPDATE_SLICE and SLICE at computed positions: for every start, in or out of range, equal to LiteRT."""
 
 from collections.abc import Iterator
 from typing import Any

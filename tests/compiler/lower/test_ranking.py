@@ -1,4 +1,4 @@
-"""TOPK_V2 of few long rows, which are cut in parts, and of many short ones; ties, extremes, all of a row."""
+"""TOPK_V2 of few long rows, which are split, and of many short ones; ties, extremes, and k equal to the row."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_equals_golden(dims: tuple[int, ...], kept: int, dtype: str) -> None:
 
 
 def test_a_row_is_not_gone_over_element_by_element() -> None:
-    """As a detector keeps the peaks of its map: a wait for each element and place would be 700,000 cycles."""
+    """As a detector finds the peaks of its map: a wait for each element and each rank would take 700,000 cycles."""
     b = ModelBuilder("peaks")
     found = b.add_many("TOPK_V2", [b.input((1, 768), scale=0.1), b.constant(np.array(8, np.int32))], 2)
     assert sum(row.cycles for row in compile_model(b.model(*found), PRESETS["n16"]).report) < 40_000

@@ -1,4 +1,4 @@
-"""Reductions of images in scratchpads of all sizes."""
+"""Reductions of images, with scratchpads of all sizes."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def mean_of(size: int, channels: int) -> Model:
 @pytest.mark.parametrize("size", [7, 16, 17, 18, 20, 27, 32, 33])
 @pytest.mark.parametrize("config", SMALL, ids=lambda config: config.name)
 def test_mean_of_an_image_of_any_size(config: Config, size: int) -> None:
-    """An image that is no window of this scratchpad is summed row by row, as are larger ones in any."""
+    """An image that cannot be one window of this scratchpad is summed by rows, as are larger ones elsewhere."""
     model = mean_of(size, 9)
     inputs = np.random.default_rng(size).integers(-128, 128, (1, size, size, 9)).astype(np.int8)
     found = execute(compile_model(model, config).program, [inputs], check_races=True)

@@ -1,4 +1,4 @@
-"""SELECT under a condition that is known: what reads its output finds the output's zero point, and its own bytes."""
+"""SELECT with a known condition: readers of its output use the output's zero point, and its own bytes."""
 
 import sys
 from pathlib import Path
@@ -16,7 +16,7 @@ from agreement import check_model
 
 
 def padded_model(convolved: bool) -> Model:
-    """One of two images, whose codes the output has under another zero point; zeros around it."""
+    """Select one of two images into an output with another zero point, and pad it with zeros."""
     rng, b = np.random.default_rng(0), ModelBuilder("padded")
     sides = [b.input((1, 4, 5, 3), scale=0.05, zero_point=5) for _ in range(2)]
     chosen = b.tensor((1, 4, 5, 3), scale=0.05, zero_point=-7)
@@ -35,7 +35,7 @@ def test_padding_is_the_zero_point_of_what_is_padded(convolved: bool) -> None:
 
 
 def test_planes_are_of_what_was_spread() -> None:
-    """Both the int16 rows and what a choice makes of them, each row several times, go through the array."""
+    """Both the int16 rows and their choice, in which each row occurs several times, go through the array."""
     rng, b = np.random.default_rng(0), ModelBuilder("spread")
     row, others = (b.input((1, count, 8), "int16", scale=0.001) for count in (1, 4))
     spread = b.add("SELECT_V2", [b.constant(np.ones((1, 4, 8), bool)), row, others])

@@ -1,4 +1,4 @@
-"""Multipliers of 60 bits give `round((double)acc * M)` for every sum that there may be."""
+"""Multipliers of 60 bits give `round((double)acc * M)` for every possible sum."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from tq_hw.sim.golden.arith import round_half_away
 
 @pytest.mark.parametrize("seed", range(24))
 def test_results_step_where_doubles_do(seed: int) -> None:
-    """Looked at around each step, at the ends, and anywhere; products that are halves are among them."""
+    """Checked around each step, at the extremes, and at random points; some products are exact halves."""
     rng = np.random.default_rng(seed)
     exact = float(rng.integers(1, 8)) * 2.0**-float(rng.integers(5, 16))
     factor = exact if seed % 2 else float(2.0**rng.uniform(-20, -1.1))
@@ -18,7 +18,7 @@ def test_results_step_where_doubles_do(seed: int) -> None:
     steps = np.floor((np.arange(-32766, 32768) - 0.5) / factor)
     near = np.clip(steps[:, None] + np.arange(-2, 4), least, most).astype(np.int64).reshape(-1)
     x = np.concatenate([near, [least, most], rng.integers(least, most, 10000, endpoint=True)])
-    # A word of the product after the other, as the program has them.
+    # One word of the product after the other, as in the program.
     high, low = x * int(made.high[0]), x * int(made.low[0]) >> 31
     carry = (((high & (1 << 31) - 1) >> 2) + low) >> LOW_BITS
     found = ((high >> 31) + carry + (1 << made.right >> 1)) >> made.right

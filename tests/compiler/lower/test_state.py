@@ -1,4 +1,4 @@
-"""State between inferences: what the program leaves in region 2 equals golden's, over a sequence."""
+"""State between inferences: over a sequence, the program leaves in region 2 the state that golden leaves."""
 
 import sys
 from collections.abc import Callable
@@ -107,7 +107,7 @@ def _function(b: ModelBuilder, state: int) -> int:
     return b.add("NEG", [b.add("DEQUANTIZE", [state])])
 
 
-#: What is made of a state of [1, 12] before its owner changes it, and what is made of that after it.
+#: Operators that read a state of [1, 12] before its owner changes it, and operators on their results afterwards.
 READS: dict[str, tuple[Callable[[ModelBuilder, int], int], Callable[[ModelBuilder, int], int]]] = {
     "view": (lambda b, s: b.add("RESHAPE", [s, b.constant([12])], shape=(12,)), lambda b, y: y),
     "part": (lambda b, s: b.add("SLICE", [s, b.constant([0, 2]), b.constant([1, 5])]), lambda b, y: y),

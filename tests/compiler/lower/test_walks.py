@@ -1,4 +1,4 @@
-"""Reductions in the vector unit == golden: of any count, in one layer or two, with ties, of lengths that are prime."""
+"""Reductions in the vector unit equal golden: of any length, also prime, in one or two layers, with ties."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def _compare(data: bytes, config: Config, seed: int) -> list[type]:
     model = parse_model(data, "m")
     compiled = compile_model(model, config)
     shape, rng = model.main.tensors[0].shape, np.random.default_rng(seed)
-    # Random values, then few different ones, so that extremes occur more than once.
+    # Random values, then few different ones, so that extremes are repeated.
     for values in (rng.integers(-128, 128, shape), rng.integers(3, 5, shape), np.full(shape, -128)):
         inputs = [values.astype(np.int8)]
         found = execute(compiled.program, inputs, seed=seed, check_races=True).outputs[0]
@@ -103,7 +103,7 @@ def test_a_window_that_is_too_large() -> None:
 
 @pytest.mark.parametrize("op", OPS)
 def test_an_axis_of_one(op: str) -> None:
-    """Nothing is walked along: all elements are lanes."""
+    """There is no walk along an axis: all elements are lanes."""
     data = _model(op, (1, 60, 30, 24), [0])
     _compare(data, load_config("n16"), 0)
     assert len(compile_model(parse_model(data, "m"), load_config("n16")).emitter.stream.items) < 200

@@ -1,4 +1,4 @@
-"""Sets are connected, convex and maximal, and steps run every node once, after what it needs."""
+"""Sets are connected, convex and maximal, and steps run every node once, after the nodes it needs."""
 
 import itertools
 import random
@@ -44,7 +44,7 @@ def is_connected(after, nodes):
 @pytest.mark.parametrize("edges, taken, expected", [
     ([(0, 1), (1, 2)], "111", [[0, 1, 2]]),
     ([(0, 1), (1, 2)], "101", [[0], [2]]),
-    # A way around a node of the host: 0 and 2 are one only without it.
+    # A path through a node of the host: only without it are 0 and 2 one set.
     ([(0, 1), (1, 2), (0, 2)], "101", [[0], [2]]),
     ([(0, 2), (1, 2)], "111", [[0, 1, 2]]),
     ([(0, 1), (0, 2), (1, 3), (2, 3)], "1101", [[0, 1], [3]]),
@@ -72,6 +72,6 @@ def test_random_graphs(seed):
     assert all(place[node] <= place[each] for node in range(count) for each in after[node])
     where = {node: number for number, nodes in enumerate(sets) for node in nodes}
     apart = {(where[node], where[each]) for node in where for each in after[node] if each in where}
-    # Maximal as sets of a graph whose sets are its nodes.
+    # Maximal in the graph of the sets.
     for one, other in apart - {(number, number) for number in range(len(sets))}:
         assert not is_convex(after, sets[one] + sets[other])

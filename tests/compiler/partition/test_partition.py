@@ -1,4 +1,4 @@
-"""What becomes a piece, what the host keeps, and what is refused with the whole model."""
+"""Which operators become a unit, which stay with the host, and which models are rejected as a whole."""
 
 import sys
 from dataclasses import replace
@@ -80,7 +80,7 @@ DYNAMIC = ("weights are integers and activations are not (dynamic-range quantiza
 
 
 def test_a_refused_model_is_not_offered_what_is_done():
-    """Weights alone in int8, with DEQUANTIZE before each operator or without; the reason is that of an operator."""
+    """Only weights are int8, with or without DEQUANTIZE before each operator; the reason is that of an operator."""
     for dequantized in (False, True):
         b = ModelBuilder("weights")
         x = b.input((1, 6, 6, 4), dtype="float32")
@@ -98,7 +98,7 @@ def test_a_refused_model_is_not_offered_what_is_done():
 
 @pytest.mark.parametrize("op", ["TRANSPOSE_CONV", "ASSIGN_VARIABLE"])
 def test_reasons_do_not_offer_what_is_done(op):
-    """What is left next to int8 says why, and no more."""
+    """Operators left in float32 next to int8 give the reason only."""
     b = ModelBuilder("left")
     x = b.add("DEQUANTIZE", [conv(b, b.input((1, 4, 4, 4), scale=0.1), 4)])
     if op == "TRANSPOSE_CONV":
@@ -122,7 +122,7 @@ def test_undefined_results_are_refused():
 
 
 def test_a_part_that_does_not_compile_goes_to_the_host(monkeypatch):
-    """The compiler has limits that no lowering knows."""
+    """The compiler has limits that lowering does not know."""
     module = sys.modules[partition.__module__]
     plain = module.compile_model
 

@@ -1,4 +1,4 @@
-"""Layers whose strips cascade through a small scratchpad == golden, with the race checker on."""
+"""Layers whose strips cascade through a small scratchpad equal golden, with the race checker on."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def _depthwise(b: ModelBuilder, rng: np.random.Generator, x: int, kernel: int, s
 
 
 def _network(seed: int) -> Model:
-    """One to three blocks of expansion, window, projection and, where shapes allow, the sum with what came in."""
+    """One to three blocks of expansion, window, projection and, where shapes allow, the sum with the block's input."""
     rng = np.random.default_rng(seed)
     b = ModelBuilder(f"cascade_{seed}")
     channels = int(rng.choice((3, 8, 12, 16)))
@@ -60,7 +60,7 @@ def _network(seed: int) -> Model:
 
 
 def _check(seed: int, config: Config) -> int:
-    """Compare one inference; return how many groups there were."""
+    """Compare one inference; return the number of groups."""
     model = _network(seed)
     image = np.random.default_rng(seed).integers(-128, 128, model.main.tensors[0].shape).astype(np.int8)
     expected = run(model, [image]).outputs
@@ -81,7 +81,7 @@ def test_many_cascades_equal_golden(config: Config) -> None:
 
 
 def test_a_group_keeps_a_few_rows() -> None:
-    """3x3 windows at stride 1 in strips of four rows: the buffer holds a strip and two rows."""
+    """3x3 windows at stride 1, strips of four rows: the buffer holds a strip and two rows."""
     rng = np.random.default_rng(0)
     b = ModelBuilder()
     x = b.input((1, 32, 8, 16), scale=0.05)

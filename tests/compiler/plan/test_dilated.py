@@ -1,4 +1,4 @@
-"""Convolutions with dilation: row phases from memory, phases of columns, and how few commands they take."""
+"""Dilated convolutions: phases of rows from memory, phases of columns, and the number of commands."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_row_phases_into_the_scratchpad(config_name: str) -> None:
 
 
 def test_dense_convolutions_have_row_phases() -> None:
-    """As a whole this one needs 25 rows of 33 columns at a time, which the scratchpad does not hold."""
+    """Without phases this one needs 25 rows of 33 columns at a time, which the scratchpad cannot hold."""
     made = _exact(_model((1, 33, 33, 320), (3, 3), (12, 12), op="CONV_2D"), "n16")
     assert [len(layer.row_phases) for layer in made.emitter.plan.layers] == [12]
 
@@ -86,7 +86,7 @@ def test_few_commands(size: int, channels: int, dilation: int, config_name: str)
 
 
 def test_many_phases_count_as_more_operations() -> None:
-    """Eight tiles take the compiler as long as an operation."""
+    """Eight tiles take the compiler as long as one operation."""
     stream = compile_model(_model((1, 60, 60, 8), (3, 3), (24, 24)), load_config("n16")).emitter.stream
     fields = [operation.fields for operation in stream.by_unit[Unit.ARRAY]]
     tiles = [f["out_blocks"] * -(-f["slots"] // f["tile_slots"]) for f in fields]
@@ -95,7 +95,7 @@ def test_many_phases_count_as_more_operations() -> None:
 
 
 def test_phases_see_the_rows_of_the_whole() -> None:
-    """Each output row of a phase has the taps that the whole layer gives it."""
+    """Each output row of a phase has the same taps as in the whole layer."""
     layer = _layer(_model((2, 13, 4, 8), (3, 3), (5, 2)))
     source, target = layer.inputs[0].place.row_bytes, layer.output.place.row_bytes
     seen = {}
@@ -129,7 +129,7 @@ def test_phases_alike_are_together() -> None:
 @pytest.mark.parametrize(("dilation", "config_name", "meet"), [
     (1, "n16", False), (2, "n16", True), (4, "n16", True), (14, "n16", False), (2, "n8", False), (4, "n8", True)])
 def test_rows_that_share_banks(dilation: int, config_name: str, *, meet: bool) -> None:
-    """Three rows are read at a time in n16, two in n8; 28 rows on there is none."""
+    """n16 reads three rows at a time, n8 two; 28 rows further there is none."""
     assert banks_meet(_layer(_model((1, 28, 9, 8), (3, 3), (dilation, 1))), load_config(config_name)) is meet
 
 

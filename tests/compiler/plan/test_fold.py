@@ -1,4 +1,4 @@
-"""Folded windows, on machines of which the smallest have no room for the weights of all phases."""
+"""Folded windows; on the smallest machines the weights of all phases do not fit."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tq_hw.sim.executor import execute
 
 @pytest.mark.parametrize(("kib", "folds"), [(64, False), (512, True)])
 def test_is_left_out_where_its_weights_find_no_room(kib: int, folds: bool) -> None:
-    """Sixteen blocks of two columns lie in a word: 32 rows of weights each, and that for every phase."""
+    """A word holds sixteen blocks of two columns: each needs 32 rows of weights, for every phase."""
     b, rng = ModelBuilder("m"), np.random.default_rng(0)
     x = b.input((1, 20, 20, 3), scale=0.1)
     weights = b.constant(rng.integers(-127, 128, (32, 3, 3, 3), dtype=np.int8), scale=0.01)

@@ -1,4 +1,4 @@
-"""Tensors inside tensors inside tensors, in the scratchpad and in memory == golden; where nothing is copied."""
+"""Nested tensors, in the scratchpad and in memory, equal golden; and where no copy is needed."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""compiler.slices: a first layer begins by slices of its channels, in accumulator buffers that stay open."""
+"""compiler.plan.lead: a first layer begins by slices of its channels, in accumulator buffers that stay open."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -27,12 +27,12 @@ from tq_hw.sim.rtl.simulate import simulate
 #: Two blocks share a word; a word is two slices of the array; words of parameters are longer than those of weights.
 CONFIGS = [PRESETS["n16"], Config("r16c8", 16, 8, 8, 64 << 10, acc_open=4), replace(PRESETS["n8"], acc_open=4),
            Config("r4c6", 4, 6, 2, 32 << 10, acc_words=64, acc_buffers=2, acc_open=2)]
-#: The one that tests/sim/test_random_streams.py builds, too.
+#: The same as in tests/sim/test_random_streams.py.
 SMALL = Config("r6c4a2o2", 6, 4, 4, 4096, acc_words=16, acc_buffers=2, bus_bytes=4, activation_lanes=2, acc_open=2)
 
 
 def pixelwise(shape: tuple[int, ...], outputs: int, *, layers: int = 1, stride: int = 1) -> Model:
-    """1x1 convolutions, one after the other."""
+    """A sequence of 1x1 convolutions."""
     builder = ModelBuilder("pixelwise")
     at = builder.input(shape, scale=0.05, zero_point=3)
     rng = np.random.default_rng(0)
@@ -47,14 +47,14 @@ def pixelwise(shape: tuple[int, ...], outputs: int, *, layers: int = 1, stride: 
 
 
 def begun(made: Compiled) -> list[int]:
-    """Input blocks of each operation that leaves its buffers open, or goes on in them."""
+    """Input blocks of each operation that leaves its buffers open, or continues in open ones."""
     operations = made.emitter.stream.by_unit[Unit.ARRAY]
     return [o.fields["kernel_blocks"] for o in operations if not (o.fields["acc_first"] and o.fields["acc_last"])]
 
 
 def only_other(graph: Graph, plans: Sequence[Plan], others: Sequence[Plan],
                emit: Callable[[Plan, Choices], Emitter]) -> tuple[Emitter, Commands]:
-    """In place of the search: the last of the plans, whatever it costs."""
+    """Replaces the search: the last of the plans, whatever it costs."""
     assert others
     return search(graph, others[-1:], (), emit)
 
@@ -74,14 +74,14 @@ def test_a_layer_that_waits_for_memory_begins_by_slices() -> None:
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
 def test_an_estimate_knows_of_no_slices(config: Config) -> None:
-    """So that machines with and without open buffers share theirs."""
+    """Machines with and without open buffers share an estimate."""
     model = pixelwise((1, 12, 12, 128), 128)
     assert estimated_as(model, config) == replace(config, acc_open=0, activation_lanes=0)
     assert estimate_model(model, config) == estimate_model(model, estimated_as(model, config))
 
 
 def test_slices_are_for_memories_that_answer_soon() -> None:
-    """Each run of 16 bytes waits for the memory, and only a few wait at once."""
+    """Each run of 16 bytes waits for the memory, and only a few can be outstanding."""
     assert not begun(compile_model(pixelwise((1, 12, 12, 128), 128), PRESETS["n16"], memory=Memory(100)))
 
 
@@ -104,7 +104,7 @@ def test_only_the_first_layer_waits() -> None:
     ((1, 12, 12, 128), 128), ((2, 9, 7, 100), 70), ((1, 33, 2, 61), 90), ((1, 40, 1, 130), 130)])
 def test_integers_and_order(monkeypatch: pytest.MonkeyPatch, config: Config, shape: tuple[int, ...],
                             outputs: int) -> None:
-    """Forced upon layers, even where it does not pay."""
+    """Slices are forced on layers, even where they do not pay."""
     monkeypatch.setattr("tq_hw.compiler.compile.search", only_other)
     model = pixelwise(shape, outputs)
     made = compile_model(model, config)

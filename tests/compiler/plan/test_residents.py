@@ -1,4 +1,4 @@
-"""What the choice of a plan says of the lives of values == what follows from layers and groups, one by one."""
+"""The lives of values in a choice of residents are those that follow from layers and groups."""
 
 from tq_hw.compiler.compile import plan_model
 from tq_hw.compiler.plan.layout import blocked_words
@@ -20,7 +20,7 @@ def test_lives_reach_over_groups_and_their_words_are_counted_at_each_layer() -> 
         for key, (first, last) in lives.items():
             within = {facts.defined.get(key, facts.users.get(key, [0])[0]), *facts.users.get(key, ())}
             assert first <= min(within) and max(within) <= last
-            # No group is cut by the end of a life.
+            # No life begins or ends inside a group.
             assert all((first <= low and high <= last) or high < first or last < low for low, high in spans)
         assert choice.live_words() == [
             sum(blocked_words(facts.values[key], config) for key, (first, last) in lives.items()

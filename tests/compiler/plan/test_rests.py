@@ -1,4 +1,4 @@
-"""Words of the scratchpad that rest: loads of a layer do not wait for the layers before it."""
+"""Words of the scratchpad rest after use, so that loads of a layer do not wait for the layers before it."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tq_hw.sim.golden.run import run
 
 
 def steps(count: int) -> Model:
-    """Dense layers on parts of the input, none of which needs another one."""
+    """Dense layers on parts of the input, none of which depends on another."""
     rng, b = np.random.default_rng(5), ModelBuilder("steps")
     parts = b.add_many("SPLIT", [b.constant(1), b.input((1, 24 * count), scale=0.05, zero_point=3)], count)
     weights = b.constant(rng.integers(-127, 128, (16, 24)).astype(np.int8), scale=0.01)
@@ -27,7 +27,7 @@ def steps(count: int) -> Model:
 
 
 def test_what_was_needed_rests() -> None:
-    """The third item has the words of the first one, or, if they rest for a layer more, others."""
+    """The third item has the words of the first one, or other words if they rest for a layer longer."""
     names: list[Name] = [("in", layer, 0, 0) for layer in range(3)]
     items = [Item(4, layer, layer, name) for layer, name in enumerate(names)]
     assert [[*first_fit(items, lambda name: [], rest)[0].values()] for rest in range(3)] == [

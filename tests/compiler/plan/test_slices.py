@@ -1,4 +1,4 @@
-"""Slices of what a layer has left in the scratchpad are read there."""
+"""Slices of a layer's output in the scratchpad are read there."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Run programs of the vector unit on arrays, without a machine around them."""
+"""Run programs of the vector unit on arrays, without a machine."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from tq_hw.sim.executor.uop import evaluate, look_up
 
 def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None,
               int16: bool = False) -> np.ndarray:
-    """Run a program on one or two streams of int32; `tables` has up to 512 entries; `int16` is what comes out."""
+    """Run a program on one or two streams of int32; `tables` has up to 512 entries; `int16`: the type of the output."""
     out = registers_after(uops, *streams, tables=tables, int16=int16)[1]
     assert out is not None, "the program has no output"
     return out
@@ -19,7 +19,7 @@ def evaluated(uops: list[dict[str, int]], *streams: np.ndarray, tables: np.ndarr
 def registers_after(uops: Sequence[dict[str, int]], *streams: np.ndarray, tables: np.ndarray | None = None,
                     int16: bool = False,
                     registers: Sequence[np.ndarray] = ()) -> tuple[list[np.ndarray], np.ndarray | None]:
-    """Return what is in the eight registers after a program, and its output, if there is one, which ends it."""
+    """Return the eight registers after a program, and its output, if there is one, with which it ends."""
     count = len(streams[0])
     registers, entries = list(registers) or [np.zeros(count, np.int32)] * 8, np.zeros(512, np.int32)
     if tables is not None:
@@ -39,7 +39,7 @@ def registers_after(uops: Sequence[dict[str, int]], *streams: np.ndarray, tables
 
 def in_steps(steps: Sequence[tuple[list[dict[str, int]], tuple[int, ...]]], stream: np.ndarray,
              tables: np.ndarray) -> np.ndarray:
-    """Run programs one after the other, on `stream` and what those before gave, and return what the last one gives."""
+    """Run programs in sequence, on `stream` and the previous results; return the result of the last one."""
     made = [stream]
     for uops, sources in steps:
         made.append(evaluated(uops, *(made[source] for source in sources), tables=tables))

@@ -1,4 +1,4 @@
-"""Another order of micro-operations: the same in all registers and at the output, in no more cycles."""
+"""Reordered micro-operations give the same registers and outputs, in no more cycles."""
 
 import random
 from collections.abc import Callable
@@ -22,7 +22,7 @@ PROGRAMS: dict[str, Callable[[], list[Uop]]] = {
 
 
 def some(rng: random.Random, count: int) -> list[Uop]:
-    """Micro-operations of all kinds of operands; now and then an output."""
+    """Micro-operations with operands of all kinds, some of which write outputs."""
     def uop() -> Uop:
         made = to(rng.randrange(8), alu=rng.choice([Alu.ADD, Alu.SUB, Alu.MAX, Alu.AND]))
         for name in "ab":

@@ -1,4 +1,4 @@
-"""Programs of e^x: the same float32 as the golden model's, which computes in double."""
+"""Programs of e^x give the same float32 as the golden model, which computes in double."""
 
 from collections.abc import Iterator
 
@@ -10,7 +10,7 @@ from tq_hw.compiler.programs.packed_exp import STEPS, power_tables
 from tq_hw.sim.golden.libm import expf
 from tq_hw.sim.golden.packed_float import MOST_POWER, packed, unpacked
 
-#: From where e^x begins to be no 1, to where it has become 0, or is too large to be packed: exponents of x.
+#: Exponents of x from those where e^x is 1 to those where it is 0, or too large to be packed.
 EXPONENTS = range(-27, 7)
 
 
@@ -38,7 +38,7 @@ def test_ends() -> None:
 
 
 def test_the_one_that_is_in_the_middle() -> None:
-    """Next to it nothing changes."""
+    """Its neighbours have the right results, too."""
     x = bits(-3, int(float.fromhex("0x1.e75bc4p-3") * 2**26) - (1 << 23) + np.arange(-1000, 1001))
     assert float.fromhex("0x1.e75bc4p-3") in x
     np.testing.assert_array_equal(exponential(x), expf(x))
@@ -52,6 +52,6 @@ def sweep(exponent: int, step: int) -> Iterator[np.ndarray]:
 @pytest.mark.slow
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_sweep(exponent: int) -> None:
-    """One number in 61; with a step of 1 it would be every one."""
+    """One number in 61; with step 1 it would be all of them."""
     for x in sweep(exponent, 61):
         np.testing.assert_array_equal(exponential(x), expf(x))

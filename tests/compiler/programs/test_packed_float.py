@@ -1,4 +1,4 @@
-"""Programs of packed float32: each result is the nearest float32 number, of numbers of all sizes."""
+"""Programs of packed float32: each result is the nearest float32 number, for numbers of all magnitudes."""
 
 from collections.abc import Callable
 
@@ -25,7 +25,7 @@ from tq_hw.compiler.programs.packed_order import (
 from tq_hw.sim.golden.packed_float import packed, unpacked
 
 COUNT = 1 << 15
-#: Exponents of last bits, about: usual ones, and products that are below the smallest numbers.
+#: Approximate exponents of the last bits: usual ones, and those of products below the smallest numbers.
 REACHES = ((-40, 20), (-90, -60), (-110, -70), (-150, 10))
 
 
@@ -35,7 +35,7 @@ def found(uops: list[dict[str, int]], *numbers: np.ndarray, table: np.ndarray | 
 
 
 def numbers(seed: int, low: int, high: int) -> np.ndarray:
-    """Of all sizes, some of few bits, some powers of two, some 0."""
+    """Of all magnitudes; some have few bits, some are powers of two, some are 0."""
     rng = np.random.default_rng(seed)
     made = np.ldexp(rng.integers(-(1 << 24), 1 << 24, COUNT), rng.integers(low, high, COUNT))
     few = COUNT // 8
@@ -52,7 +52,7 @@ def positive(seed: int, low: int, high: int) -> np.ndarray:
 def same(made: np.ndarray, want: np.ndarray) -> None:
     assert want.dtype == np.float32
     np.testing.assert_array_equal(unpacked(made), want)
-    # One number has one form.
+    # Each number has only one form.
     np.testing.assert_array_equal(made, packed(want))
 
 
@@ -64,7 +64,7 @@ def test_every_number_is_itself(reach: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140), (60, 80)])
 def test_float32_of_numbers(reach: tuple[int, int]) -> None:
-    """Bits, those of the smallest numbers too; 0 is positive."""
+    """Bits of float32, including those of the smallest numbers; 0 is positive."""
     each = numbers(0, *reach)
     each[each == 0] = 0
     powers = np.ldexp(np.float32(1), np.arange(-149, 104)).astype(np.float32)
@@ -73,7 +73,7 @@ def test_float32_of_numbers(reach: tuple[int, int]) -> None:
 
 
 def test_signs_of_products() -> None:
-    """Of 0, too, by the signs of two numbers."""
+    """By the signs of two numbers, also where the product is 0."""
     a, b = numbers(6, -40, 20), numbers(7, -40, 20)
     negative = found(sign_program(), a, b)
     np.testing.assert_array_equal(negative, np.where((a < 0) != (b < 0), -(1 << 31), 0))
@@ -86,7 +86,7 @@ def test_signs_of_products() -> None:
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])
 @pytest.mark.parametrize("relu", [False, True])
 def test_sums(reach: tuple[int, int], relu: bool) -> None:
-    """Ties, cancellation down to 0, numbers far apart."""
+    """Ties, cancellation down to 0, numbers of very different magnitude."""
     a, rng = numbers(1, *reach), np.random.default_rng(2)
     near = np.nextafter(-a, rng.choice(np.array([-9e9, 9e9], np.float32), a.shape).astype(np.float32))
     half = np.ldexp(rng.integers(-7, 8, a.shape), np.frexp(a)[1] - 26).astype(np.float32)
@@ -101,7 +101,7 @@ def test_sums(reach: tuple[int, int], relu: bool) -> None:
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140), (-2, 2)])
 @pytest.mark.parametrize("order", [list, in_pairs])
 def test_sums_of_many(reach: tuple[int, int], order: Callable[[list[dict[str, int]]], list[dict[str, int]]]) -> None:
-    """One after the other, each rounded; some end at 0 and go on."""
+    """In sequence, each one rounded; some reach 0 and continue."""
     terms = [numbers(20 + at, *reach) for at in range(6)]
     terms[3][::3], terms[5][::5] = -terms[2][::3], -sum(terms[:5], np.zeros(COUNT, np.float32))[::5]
     before, body, after = map(order, reduce_program())
@@ -126,7 +126,7 @@ def test_products(reach: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("reach", REACHES)
 def test_quotients(reach: tuple[int, int]) -> None:
-    """Also by counts, as means are."""
+    """Also divisions by counts, as in means."""
     a, divisors = numbers(6, *reach), positive(7, -60, -20)
     for b in (divisors, np.random.default_rng(8).integers(1, 5000, COUNT).astype(np.float32), np.abs(a) + divisors):
         with np.errstate(under="ignore", over="ignore"):
@@ -137,7 +137,7 @@ def test_quotients(reach: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize("reach", REACHES)
 def test_roots(reach: tuple[int, int]) -> None:
-    """Squares and what is next to them among all others."""
+    """Squares and their neighbours, among others."""
     some = positive(9, *reach)
     squares = np.square(np.random.default_rng(10).integers(1, 4096, COUNT)).astype(np.float32)
     for a in (some, squares, np.nextafter(squares, np.float32(0)), np.nextafter(squares, np.float32(9e9))):
@@ -165,7 +165,7 @@ def test_integers() -> None:
 
 @pytest.mark.parametrize("reach", [(-30, 8), (-26, -8), (-12, -9), (-173, -140), (40, 80)])
 def test_rounds_to_int16(reach: tuple[int, int]) -> None:
-    """Halves, what is next to them, what has no place."""
+    """Halves, their neighbours, and numbers out of range."""
     each = numbers(9, *reach)
     halves = np.random.default_rng(10).integers(-(1 << 17), 1 << 17, COUNT).astype(np.float32) / np.float32(2)
     for number in (each, halves, np.nextafter(halves, np.float32(0)), np.nextafter(halves, np.float32(9e9)),

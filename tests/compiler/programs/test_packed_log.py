@@ -1,4 +1,4 @@
-"""Programs of the natural logarithm: the same float32 as the golden model's, which computes in double."""
+"""Programs of the natural logarithm give the same float32 as the golden model, which computes in double."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def test_some_of_every_exponent(exponent: int) -> None:
 
 
 def test_ends_of_parts() -> None:
-    """Next to 1, to each power of two, and where another entry of the tables begins."""
+    """Next to 1, to each power of two, and to the beginnings of table entries."""
     ends = np.array([((exponent + 127 << 23) + place) for exponent in EXPONENTS
                      for place in (0, *(0x3F330000 + (part << 19) & (1 << 23) - 1 for part in range(16)))])
     x = (ends[:, None] + np.arange(-40, 41)).reshape(-1).astype(np.int32).view(np.float32)
@@ -39,7 +39,7 @@ def test_ends_of_parts() -> None:
 
 @pytest.mark.parametrize("number", ["0x1.d58496p+6", "0x1.8aca9ap+9"])
 def test_next_to_the_middle(number: str) -> None:
-    """In double these lie nearest to the middle between two float32 numbers: 2^-50 of it tell which one it is."""
+    """Their doubles are nearest to the middle of two float32 numbers: 2^-50 of it decides which one is the result."""
     x = (int(np.array(float.fromhex(number), np.float32).view(np.int32)) + np.arange(-1000, 1001)).astype(np.int32)
     np.testing.assert_array_equal(logarithm(x.view(np.float32)), logf(x.view(np.float32)))
 
@@ -47,7 +47,7 @@ def test_next_to_the_middle(number: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("exponent", EXPONENTS)
 def test_sweep(exponent: int) -> None:
-    """One number in 61; with a step of 1 it would be every one."""
+    """One number in 61; with step 1 it would be all of them."""
     for first in range(0, 1 << 23, 1 << 18):
         x = bits(exponent, np.arange(first + exponent, first + (1 << 18), 61))
         np.testing.assert_array_equal(logarithm(x), logf(x))

@@ -1,4 +1,4 @@
-"""sim.trace: every operation is a slice on its unit's track, and slices of a track do not overlap."""
+"""sim.diagnose.trace: every operation is a slice on its unit's track, and slices of a track do not overlap."""
 
 import json
 

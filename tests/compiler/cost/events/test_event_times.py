@@ -1,4 +1,4 @@
-"""compiler.cost.events.timing: which programs are followed event by event, and what never starts."""
+"""compiler.cost.events.timing: which programs are timed event by event, and operations that never start."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_long_programs_are_timed_operation_by_operation(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("rate", [1.45, 0.3])
 def test_rates_that_are_no_whole_number_come_to_an_end(rate: float) -> None:
-    """Slower memories take longer, and never forever."""
+    """Slower memories take longer, but never forever."""
     config = load_config("n8")
     stream = compile_model(sample("chain", 1), config).emitter.stream
     commands = stream.assemble()

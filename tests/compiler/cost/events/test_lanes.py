@@ -1,4 +1,4 @@
-"""compiler.cost.events.banks and array_reads: what is taken when, and what lies outside the image."""
+"""compiler.cost.events.banks and cost.array_reads: when banks are taken; reads outside the image do not occur."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def test_a_lane_keeps_what_was_taken() -> None:
 
 @pytest.mark.parametrize(("step", "read"), [(0, 9), (1, 12), (4, 16), (8, 9)])
 def test_padding_is_not_read(step: int, read: int) -> None:
-    """Of 4x4 slots under a 3x3 kernel with padding: a corner leaves a row and a column out, an edge a row."""
+    """4x4 slots, a padded 3x3 kernel: a corner tap misses a row and a column of the image, an edge tap a row."""
     steps = array_steps(GEMM, (), PRESETS["n8"])
     found = step_reads(GEMM, steps[step], 0, 16, 0)
     assert len(found) == 16 and sum(map(bool, found)) == read
@@ -35,5 +35,5 @@ def test_a_depthwise_row_is_read_late() -> None:
     (step,) = array_steps(fields, (), PRESETS["n9x8"])
     assert step.lag == 1
     found = step_reads(fields, step, 0, 8, 0)
-    # Two rows of four words by three feeds each, a cycle behind the slots.
+    # Two rows of four words with three feeds each, a cycle after the slots.
     assert [bin(banks).count("1") for banks in found] == [0, 3, 3, 3, 3, 3, 3, 3, 3]

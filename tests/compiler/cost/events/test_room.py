@@ -1,4 +1,4 @@
-"""compiler.cost.events.command_queues: up to which words the queues have room."""
+"""compiler.cost.events.command_queues: up to which word the queues have room."""
 
 import pytest
 
@@ -14,7 +14,7 @@ FEEDS: tuple[dict[str, int], ...] = ({"address": 1}, {"address": 2}, {"address":
 @pytest.mark.parametrize(("words", "room"), [((14, 9, 510, 4, 7), 545), ((14, 9, 510, 5, 7), 537),
                                              ((14, 9, 600, 1, 7), 537)])
 def test_words_wait_behind_a_full_queue(words: tuple[int, ...], room: int) -> None:
-    """The array reads its first command: 514 words more have room; once it has taken it, those of the second."""
+    """While the array reads its first command, 514 more words have room; later also those of the second command."""
     stream = Stream(CONFIG)
     stream.add(Unit.LOAD, {}, (), (), 0)
     first, *_ = [stream.add(Unit.ARRAY, {}, (), (), 0) for _ in range(3)]
@@ -42,7 +42,7 @@ def test_tables_wait_until_nothing_is_in_flight(kind: str, unit: Unit) -> None:
 
 
 def test_queues_that_hold_few_words() -> None:
-    """Load, array and vector unit count, and what they have read does not."""
+    """Those of load, array and vector unit; commands that a unit has taken no longer count."""
     stream = Stream(CONFIG)
     operations = [stream.add(unit, {}, (), (), 0) for unit in (Unit.LOAD, Unit.ARRAY, Unit.VECTOR) for _ in range(2)]
     words = (14, 64, 14, 64, 14, 64)
