@@ -1,4 +1,4 @@
-"""The engine that what a rewrite makes is held against."""
+"""The engine with which results of rewrites are compared."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Numbers that are divided by the length of their vector or its deviation, and divisors of int16."""
+"""Bounds of numbers divided by the length of their vector or by its deviation, and positive divisors of int16."""
 
 import math
 from collections.abc import Callable
@@ -19,7 +19,7 @@ SHAPE = (1, 4, 6)
 
 
 def vector(b: ModelBuilder) -> int:
-    """Of three tensors, so that no table stands for it, with rows of nothing but 0."""
+    """A sum of three tensors, so that no table replaces it; some rows are all 0."""
     return b.add("ADD", [real(b, SHAPE, 0.05, 0), b.add("ADD", [real(b, SHAPE, 0.002, 0), real(b, SHAPE, 0.01, 0)])])
 
 
@@ -40,7 +40,7 @@ def normalize(b: ModelBuilder) -> int:
 
 
 def by_root(b: ModelBuilder) -> int:
-    """As tf.math.l2_normalize has it."""
+    """As in tf.math.l2_normalize."""
     x = vector(b)
     total = b.add("SUM", [b.add("SQUARE", [x]), number(b, [2])], shape=(1, 4, 1), options={"keep_dims": True})
     return b.add("MUL", [x, b.add("RSQRT", [b.add("MAXIMUM", [total, floats(b, 1e-24)])])])
@@ -116,7 +116,7 @@ def as_difference(b: ModelBuilder, x: int) -> int:
 
 
 def of_one_group(b: ModelBuilder, x: int) -> int:
-    """As litert-torch lowers nn.GroupNorm: another shape, squares by MUL, the mean times -1, all spread."""
+    """As litert-torch lowers nn.GroupNorm: another shape, squares by MUL, the mean times -1, everything broadcast."""
     flat = b.add("RESHAPE", [x, number(b, [1, 1, 24])], shape=(1, 1, 24))
     mean = b.add("MEAN", [flat, number(b, [1, 2])], shape=(1, 1, 1), options={"keep_dims": True})
     apart = b.add("SUB", [flat, mean], shape=(1, 1, 24))
@@ -133,7 +133,7 @@ NORMS = {"sum": (as_sum, 6), "difference": (as_difference, 6), "group": (of_one_
 
 @pytest.mark.parametrize("name", NORMS)
 def test_a_deviation_is_a_part_of_all(name: str, litert: Oracle) -> None:
-    """Twelve of them, each of what the one before was added to: bounds that multiply would not end."""
+    """Twelve in a row, each added to its own input: bounds that are multiplied would grow without limit."""
     norm, count = NORMS[name]
     b = ModelBuilder("norm")
     x = vector(b)
@@ -170,7 +170,7 @@ def test_what_is_no_deviation(change: Callable[[ModelBuilder, int], tuple[int, i
 
 @pytest.mark.parametrize("which", ["product", "shift", "difference"])
 def test_an_activation_within_is_no_deviation(which: str) -> None:
-    """What RELU leaves out is missing on one side."""
+    """RELU removes the numbers on one side."""
     b = ModelBuilder("norm")
     relu = {name: {"options": {"fused_activation_function": "RELU"}} if name == which else {}
             for name in ("product", "shift", "difference")}
@@ -184,7 +184,7 @@ def test_an_activation_within_is_no_deviation(which: str) -> None:
 
 
 def test_a_divisor_of_int16_that_is_positive(litert: Oracle) -> None:
-    """As capsules have it in 16x8 with float32 between."""
+    """As in capsules of 16x8 models with float32 in between."""
     b = ModelBuilder("squash")
     total = b.add("MUL", [x := b.input((1, 9, 3), "int16", scale=1e-4), x], scale=1e-3)
     more = b.add("ADD", [total, b.constant(np.array(1000, np.int16), scale=1e-3)], scale=2e-3)

@@ -1,4 +1,4 @@
-"""Float32 sums of three int8 tensors or more: each addition rounds as LiteRT's, of numbers of all sizes."""
+"""Float32 sums of three or more int8 tensors: each addition rounds as LiteRT's, for numbers of all magnitudes."""
 
 import numpy as np
 import pytest
@@ -26,7 +26,7 @@ EXPONENT = -90
 
 
 def chain(seed: int, terms: int, count: int = COUNT) -> bytes:
-    """Sums of scales of all sizes, each of which is quantized; RELU, differences and functions of one byte between."""
+    """Sums with scales of all magnitudes, each quantized; in between RELU, differences and functions of one byte."""
     rng = np.random.default_rng([seed, terms])
     b, outputs, reach = ModelBuilder("chain"), [], 0.0
     current = -1
@@ -110,7 +110,7 @@ def added(a: np.ndarray, b: np.ndarray, *, relu: bool) -> np.ndarray:
 
 @pytest.mark.parametrize("factor", [0.75, 0.25, 1 / 3, -0.125, 1.25, 0.9999999, 1e-7, -0.2222222])
 def test_every_rounding_of_a_product(factor: float) -> None:
-    """Numbers of all sizes, ties among them, 0."""
+    """Numbers of all magnitudes, including ties and 0."""
     rng = np.random.default_rng(7)
     a = np.ldexp(rng.integers(-(1 << 24), 1 << 24, 1 << 14), rng.integers(-40, 20, 1 << 14)).astype(np.float32)
     a[:4096] = np.ldexp(rng.integers(-4096, 4096, 4096), rng.integers(-20, 8, 4096))
@@ -121,7 +121,7 @@ def test_every_rounding_of_a_product(factor: float) -> None:
 
 @pytest.mark.parametrize("relu", [False, True])
 def test_every_rounding(relu: bool) -> None:
-    """Ties, cancellation down to 0, numbers far apart, powers of two, 0."""
+    """Ties, cancellation down to 0, numbers of very different magnitude, powers of two, 0."""
     rng = np.random.default_rng(5)
     a = np.ldexp(rng.integers(-(1 << 24), 1 << 24, 1 << 14), rng.integers(-40, 20, 1 << 14)).astype(np.float32)
     near = np.nextafter(-a, rng.choice(np.array([-9e9, 9e9], np.float32), a.shape).astype(np.float32))

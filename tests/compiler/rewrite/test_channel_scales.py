@@ -1,4 +1,4 @@
-"""Float32 with constants of channels between int8: a depthwise convolution that equals LiteRT for all codes."""
+"""Float32 with constants per channel between int8: a depthwise convolution that equals LiteRT for all codes."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ SCALE = 0.0313
 
 
 def normalized(b: ModelBuilder, x: int, relu: bool, seed: int = 0, dims: int = 4) -> int:
-    """As PyTorch writes a batch normalization; one channel gives one code."""
+    """As PyTorch writes a batch normalization; one channel has the same code everywhere."""
     rng, count = np.random.default_rng(seed), b.tensors[x].shape[-1]
     mean, factor = (b.constant(numbers.astype(np.float32).reshape((1,) * (dims - 1) + (count,))) for numbers in (
         rng.normal(0, 1, count), rng.normal(0, 1, count) * (np.arange(count) != 3)))
@@ -44,7 +44,7 @@ def test_batch_normalization(count: int, relu: bool, litert: Oracle) -> None:
 
 
 def test_other_shapes(litert: Oracle) -> None:
-    """Two axes and five, constants of one axis."""
+    """Two axes and five, with constants along one axis."""
     b = ModelBuilder("norm")
     two = normalized(b, floats(b, (256, 9), "int8", SCALE, -7), True, 1, 1)
     five = normalized(b, floats(b, (1, 2, 64, 2, 9), "int8", SCALE, -7), False, 2, 5)
@@ -55,7 +55,7 @@ def test_other_shapes(litert: Oracle) -> None:
 
 
 def test_a_channel_that_no_weight_fits_has_a_table(litert: Oracle) -> None:
-    """Steps that meet halves: float32 rounds some of them up and others down."""
+    """Steps between codes are at halves: float32 rounds some of them up and others down."""
     b = ModelBuilder("norm")
     factors = np.linspace(0.4, 0.9, 16).astype(np.float32)
     factors[[5, 15]] = 0.5
@@ -73,7 +73,7 @@ def test_two_steps_are_a_table_of_two(litert: Oracle) -> None:
 
 
 def test_sums_and_means_of_channels(litert: Oracle) -> None:
-    """As before the last pooling of a DenseNet, and a residual with a scale of each channel."""
+    """As before the last pooling of a DenseNet, and a residual with a scale per channel."""
     b = ModelBuilder("norm")
     x, y = (floats(b, (1, 16, 16, 7), "int8", SCALE, point) for point in (7, -20))
     scaled = normalized(b, x, True)

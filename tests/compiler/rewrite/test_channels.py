@@ -1,4 +1,4 @@
-"""Channel shuffles and cuts of channels become weights: the same integers, and no move is left."""
+"""Channel shuffles and slices of channels become weights: the same integers, without moves."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ def numbers(b: ModelBuilder, *values: int) -> int:
 
 
 def shuffled(b: ModelBuilder, x: int, groups: int, *, first: bool = False) -> int:
-    """A shuffle of channels, as Keras writes it, or as PyTorch does, with channels first."""
+    """A channel shuffle as in Keras, or as in PyTorch, with channels first."""
     n, h, w, c = b.tensors[x].shape
     if not first:
         y = b.add("RESHAPE", [x, numbers(b, n, h, w, groups, c // groups)], shape=(n, h, w, groups, c // groups))
@@ -50,7 +50,7 @@ def conv(b: ModelBuilder, x: int, channels: int, kernel: int = 1) -> int:
 
 
 def _unit(b: ModelBuilder, x: int) -> list[int]:
-    """The unit of a ShuffleNet."""
+    """A unit of a ShuffleNet."""
     y = shuffled(b, x, 2)
     left, right = b.add_many("SPLIT", [numbers(b, 3), y], 2, shapes=[(1, SIDE, SIDE, 12)] * 2,
                              options={"num_splits": 2})
@@ -58,7 +58,7 @@ def _unit(b: ModelBuilder, x: int) -> list[int]:
 
 
 def _cut(b: ModelBuilder, x: int) -> list[int]:
-    """Channels 5 to 18 of a slice, into a kernel of 3x3 that sees padding."""
+    """Channels 5 to 18 of a slice, read by a padded 3x3 kernel."""
     y = b.add("SLICE", [x, numbers(b, 0, 0, 0, 5), numbers(b, 1, SIDE, SIDE, 14)], shape=(1, SIDE, SIDE, 14))
     return [conv(b, y, 6, 3)]
 
@@ -91,7 +91,7 @@ def check(model: Model, expected: Sequence[np.ndarray]) -> None:
 
 
 def test_a_small_array_moves_many_channels() -> None:
-    """On an array of 4 x 4 a convolution from 128 channels to 128 takes longer than a move of them."""
+    """On an array of 4 x 4, a convolution from 128 channels to 128 takes longer than a move."""
     b = ModelBuilder("shuffle")
     made = shuffled(b, b.input((1, 2, 2, 128), scale=0.04), 2)
     main = parse_model(b.build(made), "shuffle").main

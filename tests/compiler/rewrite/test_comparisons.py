@@ -1,4 +1,4 @@
-"""Comparisons of float32 between codes are comparisons of integers that equal LiteRT's, and choices by them tables."""
+"""Comparisons of float32 between codes become comparisons of integers that equal LiteRT's, choices by them tables."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def floats(b: ModelBuilder, shape: tuple[int, ...], dtype: str, scale: float, po
 
 
 def hold(data: bytes, inputs: list[np.ndarray], litert: Oracle, executed: bool = True) -> list[str]:
-    """Hold golden model, before and after the rewrite, and executor against LiteRT; return the operators left."""
+    """Compare golden model (before and after the rewrite) and executor with LiteRT; return the remaining operators."""
     model = parse_model(data, "floats")
     expected, rewritten = litert.run(data, inputs), rewrite(model.main, LIBRARY)
     made = [run(model, inputs).outputs, run(Model(model.name, (rewritten,)), inputs).outputs]
@@ -37,7 +37,7 @@ def hold(data: bytes, inputs: list[np.ndarray], litert: Oracle, executed: bool =
 
 @pytest.mark.parametrize("op", COMPARISONS)
 def test_bytes_and_constants(op: str, litert: Oracle) -> None:
-    """Every pair of codes of two scales; a function that is not monotonic against numbers, -0 among them."""
+    """Every pair of codes of two scales; a function that is not monotonic compared with numbers, including -0."""
     b = ModelBuilder(op)
     x, y = floats(b, (256, 1), "int8", 0.03, 5), floats(b, (1, 256), "int8", 0.06, -7)
     numbers = b.constant(np.array([0.18, -0.0, -1e30, 1.0], np.float32).reshape(4, 1, 1))
@@ -49,7 +49,7 @@ def test_bytes_and_constants(op: str, litert: Oracle) -> None:
 
 @pytest.mark.parametrize("op", COMPARISONS)
 def test_int16(op: str, litert: Oracle) -> None:
-    """Of one scale, of two, of a falling function and a number."""
+    """With one scale, with two, and for a decreasing function and a number."""
     rng = np.random.default_rng(0)
     b = ModelBuilder(op)
     codes = np.concatenate([[-32768, 32767, 0, 1, -1, 32766], rng.integers(-32768, 32768, 94)]).astype(np.int16)
@@ -63,7 +63,7 @@ def test_int16(op: str, litert: Oracle) -> None:
 
 
 def test_a_choice_of_one_tensor_is_a_table(litert: Oracle) -> None:
-    """As PyTorch writes a leaky ReLU: x where x > 0, else x times a number."""
+    """As PyTorch writes a leaky ReLU: x where x > 0, else x times a constant."""
     b = ModelBuilder("choice")
     x = floats(b, (256,), "int8", 0.03, 5)
     condition = b.add("GREATER", [x, b.constant(np.array(0, np.float32))], dtype="bool", shape=(256,))
@@ -85,7 +85,7 @@ def test_a_choice_between_two_tensors_of_int16(litert: Oracle) -> None:
 @pytest.mark.parametrize(("op", "number", "left"), [
     ("LESS", 5.1, ["TABLE"]), ("EQUAL", 3, ["TABLE"]), ("GREATER", None, ["TABLE", "LESS_EQUAL"])])
 def test_int16_that_neither_rises_nor_falls(op: str, number: float | None, left: list[str], litert: Oracle) -> None:
-    """Against a number the result is a table; the tensor itself is compared with places in it."""
+    """Compared with a number the result is a table, while the tensor itself is compared with positions in it."""
     b = ModelBuilder(op)
     x = floats(b, (300,), "int16", 1e-3)
     other = x if number is None else b.constant(np.array(number, np.float32))

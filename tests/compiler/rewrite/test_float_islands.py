@@ -1,4 +1,4 @@
-"""DEQUANTIZE, float32 operators, QUANTIZE: a table that equals the engines; what is none is refused by name."""
+"""DEQUANTIZE, float32 operators, QUANTIZE become a table that equals the engines; messages name other cases."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
 EVERY = np.arange(-128, 128).astype(np.int8)
-#: LiteRT's reference resolver has none of these, its other one and TFLite Micro do.
+#: LiteRT's reference resolver has none of these; its optimized one and TFLite Micro do.
 NOT_IN_REFERENCE = ("CEIL", "ELU", "ROUND", "RELU_0_TO_1")
 SUPPORTED = ("; supported are float32 operators that together are a function of one int8 or int16 tensor or of two "
              f"int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from DEQUANTIZE to "
@@ -28,7 +28,7 @@ SUPPORTED = ("; supported are float32 operators that together are a function of 
 
 
 def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
-    """A model of `count` islands of one operator, each of its own input of 256 codes, with scales of all sizes."""
+    """A model of `count` islands of one operator, each on its own input of 256 codes, with scales of all magnitudes."""
     b, outputs = ModelBuilder(op), []
     for _ in range(count):
         scale = float(np.float32(10.0 ** rng.uniform(-3, -1)))
@@ -40,7 +40,7 @@ def islands(op: str, rng: np.random.Generator, count: int) -> bytes:
         inputs, number = [x], np.float32(1)
         if op in BINARY:
             number = np.float32(rng.choice([-1, 1]) * rng.uniform(0.3, 3))
-            # The engine broadcasts none of ATAN2's.
+            # The engine does not broadcast operands of ATAN2.
             constant = b.constant(np.full(256 if op == "ATAN2" else (), number, np.float32))
             inputs.insert(int(rng.integers(2)) if op in ("SUB", "MAXIMUM", "MUL") else 1, constant)
         options = {"alpha": float(np.float32(rng.uniform(-0.5, 1.5)))} if op == "LEAKY_RELU" else (
@@ -80,7 +80,7 @@ def test_sweep_of_scales(op: str, oracles: Callable[[str], Oracle]) -> None:
 
 
 def tables(model: Model, *ops: str) -> None:
-    """Assert that the operators become `ops`, and that the executor gives what the golden model does."""
+    """Assert that the operators become `ops`, and that the executor's results equal the golden model's."""
     assert [op.op for op in rewrite(model.main, LIBRARY).operators] == list(ops)
     inputs = [EVERY.reshape(model.main.tensors[index].shape) for index in model.main.inputs]
     found = execute(compile_model(model, load_config("n8")).program, inputs).outputs
@@ -140,7 +140,7 @@ def test_what_is_no_table(build: Build, message: str) -> None:
 
 
 def test_a_float_output_that_is_computed() -> None:
-    """Of two tensors, by an operator that is not computed."""
+    """From two tensors, by an operator that is not emulated."""
     b = ModelBuilder("m")
     x = b.add("ADD", [_other(b), _other(b)])
     with pytest.raises(UnsupportedError) as caught:
@@ -161,7 +161,7 @@ def test_mixed_types_are_refused() -> None:
 
 
 def test_word_numbers_in_int8(oracles: Callable[[str], Oracle]) -> None:
-    """DEQUANTIZE and CAST to int32 in front of a look-up; not every word has a code of its own."""
+    """DEQUANTIZE and CAST to int32 before a look-up; not every word has a code of its own."""
     rng = np.random.default_rng(3)
     b = ModelBuilder("words")
     words = b.add("CAST", [b.add("DEQUANTIZE", [b.input((1, 256), scale=99 / 255, zero_point=-128)])], dtype="int32")
@@ -179,7 +179,7 @@ def test_word_numbers_in_int8(oracles: Callable[[str], Oracle]) -> None:
 
 
 def test_numbers_of_intervals_are_a_table(litert: Oracle) -> None:
-    """As Keras' Discretization has them; of a float32 sum of two tensors there is no table."""
+    """As in Keras' Discretization; a float32 sum of two tensors has no table."""
     b = ModelBuilder("intervals")
     x = b.add("DEQUANTIZE", [b.input((1, 256), scale=0.5, zero_point=-10)])
     options = {"boundaries": (-7.25, -1.0, -1.0, 0.0, 30.0)}
@@ -195,7 +195,7 @@ def test_numbers_of_intervals_are_a_table(litert: Oracle) -> None:
 
 
 def test_numbers_of_intervals_that_are_no_table() -> None:
-    """Boundaries that fall, and what is computed of two tensors."""
+    """Boundaries that decrease, and a result of two tensors."""
     b = ModelBuilder("intervals")
     x, y = (b.add("DEQUANTIZE", [b.input((1, 256), scale=0.5)]) for _ in range(2))
     fall = b.add("BUCKETIZE", [x], dtype="int32", options={"boundaries": (1.0, 0.5)})

@@ -1,4 +1,4 @@
-"""Float32 that is only moved: what is left is int8, and every output equals LiteRT's."""
+"""Float32 tensors that are only moved become int8, and every output equals LiteRT's."""
 
 from collections.abc import Callable
 
@@ -62,7 +62,7 @@ def of_a_sum(b: ModelBuilder) -> tuple[int, ...]:
 
 
 def chosen(b: ModelBuilder) -> tuple[int, ...]:
-    """What a comparison chooses of, of one scale and of two, is quantized before the choice."""
+    """Both operands of a choice, with one scale and with two, are quantized before it."""
     codes = b.input((1, 4, 6, 8), scale=0.05, zero_point=3)
     condition = b.add("GREATER", [codes, b.constant(np.array(9, np.int8), scale=0.05, zero_point=3)])
     x = b.add("DEQUANTIZE", [codes])
@@ -86,7 +86,7 @@ def one_in_another(b: ModelBuilder) -> tuple[int, ...]:
 
 
 def largest(b: ModelBuilder) -> tuple[int, ...]:
-    """As ai-edge-quantizer leaves TOPK_V2: the caller gets numbers and places, or codes."""
+    """As ai-edge-quantizer leaves TOPK_V2: the outputs are numbers and indices, or codes."""
     x = b.add("RESHAPE", [image(b), number(b, [6, 32])], shape=(6, 32))
     most, places = b.add_many("TOPK_V2", [x, number(b, 5)], 2)
     other, _ = b.add_many("TOPK_V2", [x, number(b, 2)], 2)
@@ -94,7 +94,7 @@ def largest(b: ModelBuilder) -> tuple[int, ...]:
 
 
 def parts(b: ModelBuilder) -> tuple[int, ...]:
-    """Of what the caller gives, in float32 and in uint8 as full integer exports have it."""
+    """Parts of inputs, one of float32 and one of uint8, as in full integer exports."""
     sizes, axis = number(b, [3, 5]), number(b, 3)
     one, other = b.add_many("SPLIT_V", [b.input((1, 4, 6, 8), dtype="float32"), sizes, axis], 2)
     image = b.add("DEQUANTIZE", [b.input((1, 4, 6, 8), "uint8", scale=0.05, zero_point=127)])
@@ -104,7 +104,7 @@ def parts(b: ModelBuilder) -> tuple[int, ...]:
 
 
 def looked_up(b: ModelBuilder) -> tuple[int, ...]:
-    """Rows of a float32 table, as PyTorch has them, of words that are the places of the largest."""
+    """Rows of a float32 table, as in PyTorch; the words are indices of the largest numbers."""
     words = b.add("ARG_MAX", [b.input((6, 9), scale=0.1), b.constant(1)], output_type="int32")
     table = b.constant(np.random.default_rng(3).normal(size=(9, 5)).astype(np.float32))
     rows = b.add("EMBEDDING_LOOKUP", [words, table], shape=(6, 5), dtype="float32")

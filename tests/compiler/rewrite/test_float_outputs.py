@@ -1,4 +1,4 @@
-"""Float32 that a model computes of codes and gives to its caller, ranks or compares: the bits are LiteRT's."""
+"""Float32 results that a model computes from codes and returns, ranks or compares: the bits are LiteRT's."""
 
 from collections.abc import Callable
 
@@ -20,10 +20,10 @@ from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 from tq_hw.sim.rtl.simulate import simulate
 
-#: Operators of one int8 tensor, held over all codes.
+#: Operators of one int8 tensor, compared for all codes.
 OF_ONE = ("ABS", "NEG", "SQUARE", "EXP", "FLOOR", "SIGN", "TANH", "LOGISTIC", "HARD_SWISH", "RELU", "RELU6", "SQRT",
           "RSQRT", "LOG", "SIN", "COS")
-#: Those of which LiteRT's reference has no float kernel.
+#: Operators without a float kernel in LiteRT's reference resolver.
 OF_MICRO = ("CEIL", "ROUND", "ELU")
 
 
@@ -33,7 +33,7 @@ def softmax(b: ModelBuilder) -> list[int]:
 
 
 def log_softmax(b: ModelBuilder) -> list[int]:
-    """As PyTorch's classifiers of a negative log likelihood end; of one class it is 0, and not -0."""
+    """As PyTorch's classifiers for a negative log likelihood end; for a single class it is 0, not -0."""
     return [b.add("LOG_SOFTMAX", [real(b, (3, classes))]) for classes in (10, 1)]
 
 
@@ -45,7 +45,7 @@ def attention(b: ModelBuilder) -> list[int]:
 
 
 def normalized(b: ModelBuilder) -> list[int]:
-    """LayerNorm, and what goes on from its result to a code."""
+    """LayerNorm, whose result is an output and is also quantized."""
     x = b.add("ADD", [layer_norm(b, real(b, (1, 4, 16)), (1, 4, 16)), floats(b, *np.linspace(-1, 1, 16))])
     return [x, b.add("QUANTIZE", [b.add("MUL", [x, x])], scale=0.05)]
 
@@ -64,7 +64,7 @@ def pooled(b: ModelBuilder) -> list[int]:
 
 
 def shared(b: ModelBuilder) -> list[int]:
-    """A table and sums that other outputs go on from, a part that is moved, one that is chosen."""
+    """A table and sums that are outputs and are also read by other operators; one is moved, others are combined."""
     x = b.add("LOGISTIC", [real(b, (1, 4, 4, 3))])
     y = b.add("ADD", [x, real(b, (1, 4, 4, 3), 0.5, 3)])
     ends = [b.add("LEAKY_RELU", [y], options={"alpha": 0.1}), b.add("ABS", [y]),
@@ -79,7 +79,7 @@ def of_int16(b: ModelBuilder) -> list[int]:
 
 
 def halves(b: ModelBuilder) -> list[int]:
-    """A SPLIT of which one half is given, and the other one is read."""
+    """A SPLIT of which one half is an output, and the other one is read."""
     made = b.add_many("SPLIT", [number(b, 1), b.add("EXP", [b.add("ADD", [real(b, (2, 6)), real(b, (2, 6))])])],
                       2, options={"num_splits": 2})
     return [made[0], b.add("QUANTIZE", [b.add("MUL", [made[1], made[1]])], scale=0.3)]
@@ -90,7 +90,7 @@ def x2(b: ModelBuilder) -> int:
 
 
 def signed_zeros(b: ModelBuilder) -> list[int]:
-    """What has the signs of its factors, also where it is 0 or is rounded to it."""
+    """Results with the signs of their factors, also if they are 0 or are rounded to 0."""
     x, y = (b.add("ADD", [real(b, (3, 30)), real(b, (3, 30), 0.0313, -9)]) for _ in range(2))
     product = b.add("MUL", [x, floats(b, *np.linspace(-2, 2, 30))])
     tiny = b.add("MUL", [b.add("MUL", [x, floats(b, 1e-38)]), b.add("MUL", [y, floats(b, -1e-6)])])
@@ -103,7 +103,7 @@ BUILDERS = (softmax, log_softmax, attention, normalized, embedding, pooled, shar
 
 
 def ranked(b: ModelBuilder) -> list[int]:
-    """Places in rows of SOFTMAX, and in sums of two tensors; equal numbers are there."""
+    """Indices in rows of SOFTMAX, and in sums of two tensors, with equal numbers."""
     shares = b.add("SOFTMAX", [real(b, (3, 10))])
     total = b.add("ADD", [real(b, (3, 10), 0.5, 0), real(b, (3, 10), 0.5, 0)])
     return [shares, b.add("ARG_MAX", [shares, number(b, 1)], options={"output_type": "int64"}),
@@ -111,7 +111,7 @@ def ranked(b: ModelBuilder) -> list[int]:
 
 
 def compared(b: ModelBuilder) -> list[int]:
-    """Sums with products, with constants on either side, 0 and -0 among them, and what is chosen by it."""
+    """Sums compared with products and with constants on either side, also 0 and -0, and a choice by a comparison."""
     total = b.add("ADD", [real(b, (3, 10)), real(b, (3, 10), 0.0313, -9)])
     product = b.add("MUL", [total, real(b, (3, 10))])
     pairs = {"GREATER": (product, floats(b, 0.5)), "EQUAL": (product, total), "NOT_EQUAL": (product, floats(b, 0)),
@@ -128,7 +128,7 @@ def squares_of_int16(b: ModelBuilder) -> list[int]:
 
 
 def hold(litert: Oracle, data: bytes, *configs: str) -> None:
-    """Hold bits of the golden model and of compiled ones against the engine."""
+    """Compare the bits of the golden model and of compiled programs with the engine's."""
     model = parse_model(data, "given")
     programs = [compile_model(model, load_config(config)).program for config in configs]
     for seed in range(3):
@@ -160,7 +160,7 @@ def test_keys_of_numbers(litert: Oracle, builder: Callable[[ModelBuilder], list[
 @pytest.mark.parametrize(("op", "options"), [*((op, {}) for op in (*OF_ONE, *OF_MICRO)),
                                              ("GELU", {"approximate": False}), ("GELU", {"approximate": True})])
 def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str, options: dict[str, OptionValue]) -> None:
-    """-0, infinity and the smallest numbers are there, too."""
+    """Including -0, infinity and the smallest numbers."""
     engine = oracles("tflm" if op in OF_MICRO else "litert-ref")
     point = -128 if op in ("SQRT", "RSQRT", "LOG") else 3
     b = ModelBuilder(op)
@@ -178,7 +178,7 @@ def test_tables_of_all_codes(oracles: Callable[[str], Oracle], op: str, options:
 
 @pytest.mark.parametrize("op", ["SIN", "ELU", "TANH"])
 def test_tables_of_int16(oracles: Callable[[str], Oracle], op: str) -> None:
-    """Last operators of 16x8 that the converter leaves in float32: not emulated, or slower than by a table."""
+    """Last operators of 16x8 models that the converter leaves in float32: not emulated, or slower than a table."""
     b = ModelBuilder(op)
     data = b.build(b.add(op, [b.add("DEQUANTIZE", [b.input((2, 40), "int16", scale=2e-4)])]))
     model = parse_model(data, op)
@@ -192,7 +192,7 @@ def test_tables_of_int16(oracles: Callable[[str], Oracle], op: str) -> None:
 
 
 def test_constants(litert: Oracle) -> None:
-    """Numbers that the model multiplies by are an output of it, too."""
+    """Constant factors of the model are an output of it, too."""
     b = ModelBuilder("constants")
     factors = floats(b, 0.5, -0.0, 3e4)
     made = b.add("QUANTIZE", [b.add("MUL", [real(b, (2, 3)), factors])], scale=0.1)

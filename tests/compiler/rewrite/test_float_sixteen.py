@@ -1,4 +1,4 @@
-"""Float32 between int16: what only moves, and functions of one tensor, are integers that equal LiteRT's."""
+"""Float32 between int16: moves, and functions of one tensor, become integers that equal LiteRT's."""
 
 from collections.abc import Callable
 
@@ -17,21 +17,21 @@ from tq_hw.sim.oracles import Oracle
 
 
 def shuffled(b: ModelBuilder) -> int:
-    """A pixel shuffle, which LiteRT has no kernel of int16 for."""
+    """A pixel shuffle, for which LiteRT has no int16 kernel."""
     x = b.add("DEQUANTIZE", [b.input((1, 3, 4, 8), "int16", scale=3e-4)])
     x = b.add("DEPTH_TO_SPACE", [x], shape=(1, 6, 8, 2), options={"block_size": 2})
     return b.add("QUANTIZE", [x], dtype="int16", scale=3e-4, zero_point=0)
 
 
 def of_one_tensor(b: ModelBuilder) -> int:
-    """All codes; but for those of the highest pages the result is 0."""
+    """All codes; the result is 0 except for those of the highest pages."""
     x = b.add("DEQUANTIZE", [b.input((1 << 16,), "int16", scale=3e-4)])
     x = b.add("SUB", [x, b.constant(np.array([9.1], np.float32))], options={"fused_activation_function": "RELU"})
     return b.add("QUANTIZE", [b.add("SIN", [x])], dtype="int16", scale=3.1e-5, zero_point=0)
 
 
 def of_what_is_not_below(b: ModelBuilder) -> int:
-    """Roots of the codes from 40 on alone: of negative ones there are none, and the engines refuse them."""
+    """Roots of the codes from 40 on only, since the engines reject roots of negative numbers."""
     x = b.input((1 << 9,), "int16", scale=3e-4)
     least = b.constant(np.array([40], np.int16), scale=3e-4)
     x = b.add("DEQUANTIZE", [b.add("MAXIMUM", [x, least], shape=(1 << 9,), scale=3e-4)])
@@ -39,7 +39,7 @@ def of_what_is_not_below(b: ModelBuilder) -> int:
 
 
 def of_what_is_positive(b: ModelBuilder) -> int:
-    """Logarithms of what RELU and a constant added to it make."""
+    """Logarithms of the result of RELU plus a constant."""
     x = b.input((1 << 9,), "int16", scale=3e-4)
     ones = b.constant(np.full(1 << 9, 1000, np.int16), scale=3e-4)
     x = b.add("SUB", [x, ones], scale=3e-4, options={"fused_activation_function": "RELU"})
@@ -66,7 +66,7 @@ def test_equals_litert(build: Callable[[ModelBuilder], int], left: list[str], li
 
 
 def test_largest(litert: Oracle) -> None:
-    """As the converter leaves TOPK_V2 in 16x8 models; of equal numbers the first ones."""
+    """As the converter leaves TOPK_V2 in 16x8 models; of equal numbers the first ones win."""
     b = ModelBuilder("largest")
     x = b.add("DEQUANTIZE", [b.input((3, 40), "int16", scale=3e-4)])
     data = b.build(*b.add_many("TOPK_V2", [x, b.constant(np.array(5, np.int32))], 2))

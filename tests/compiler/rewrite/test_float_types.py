@@ -1,4 +1,4 @@
-"""Float32 between tensors of every type: the engine's results, or a refusal that says why; never a traceback."""
+"""Float32 between tensors of every type: the engine's results, or a message with the reason; never a traceback."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Float32 variables between QUANTIZE and DEQUANTIZE are int8: every inference equals LiteRT's, one after the other."""
+"""Float32 variables between QUANTIZE and DEQUANTIZE are int8: every inference in a sequence equals LiteRT's."""
 
 import numpy as np
 import pytest
@@ -18,7 +18,7 @@ HANDLE = {"container": "", "shared_name": "mean"}
 
 
 def running_mean(writes_float: bool = False) -> Model:
-    """An average that moves on: kept as float32, read and written through int8 of other scales."""
+    """A running average in float32, read and written through int8 with other scales."""
     b = ModelBuilder("mean")
     image = b.input((2, 5), scale=0.07, zero_point=3)
     b.operator("CALL_ONCE", [], [], {"init_subgraph_index": 1})
@@ -40,10 +40,10 @@ SCALES = {"int8": (0.07, 3), "int16": (0.0004, 0)}
 
 
 def ring(dtype: str, start: np.ndarray, floats: bool = False, two: bool = False) -> Model:
-    """The last four rows, as models of streams have them: kept as float32 that comes of codes of the input.
+    """The last four rows, as in models of streams: kept in float32, computed from codes of the input.
 
-    With `floats` the new rows join the old ones as float32. With `two` the oldest row is also kept in another
-    variable, and given to the caller one inference later.
+    With `floats` the new rows are joined to the old ones in float32. With `two` the oldest row is also kept in another
+    variable, and returned one inference later.
     """
     b = ModelBuilder("ring")
     scale, point = SCALES[dtype]
@@ -74,7 +74,7 @@ def ring(dtype: str, start: np.ndarray, floats: bool = False, two: bool = False)
 
 
 def hold(model: Model, inferences: int = 6) -> int:
-    """Hold our interpreter against LiteRT's over several inferences; return the bytes that cross in the last one."""
+    """Compare our interpreter with LiteRT's over several inferences; return the bytes that cross in the last one."""
     litert = pytest.importorskip("ai_edge_litert.interpreter", reason="the oracles are not installed")
     data = write_model(model)
     ours = tq_hw.Interpreter(model_content=data, config="tiny")
@@ -104,7 +104,7 @@ def test_it_goes_on_as_in_litert() -> None:
 @pytest.mark.parametrize("floats", [False, True])
 @pytest.mark.parametrize("dtype", SCALES)
 def test_rings_go_on_as_in_litert(dtype: str, floats: bool, two: bool) -> None:
-    """Also of two variables, one of which gets what is read from the other."""
+    """Also with two variables, one of which is written with what is read from the other."""
     scale, point = SCALES[dtype]
     start = (np.float64(np.float32(scale)) * np.arange(-6, 6)).astype(np.float32).reshape(4, 3)
     size = np.dtype(dtype).itemsize

@@ -1,4 +1,4 @@
-"""GATHER_ND at computed indices: equal to LiteRT, on the array as GATHER."""
+"""GATHER_ND at computed indices equals LiteRT, and becomes GATHER."""
 
 import numpy as np
 import pytest

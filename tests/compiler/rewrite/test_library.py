@@ -1,4 +1,4 @@
-"""Each pattern: it fits where it should, not where it may not, and the results are what they were."""
+"""Each pattern is applied where it should be, not where it must not be, and does not change the results."""
 
 from collections.abc import Callable, Sequence
 
@@ -44,7 +44,7 @@ def scalar(b: ModelBuilder, rng: Rng, x: int, op: str) -> int:
 
 
 def check(build: Build, ops: Sequence[str], seeds: int = 4) -> None:
-    """Assert that the operators become `ops`, and that golden model and executor give what they gave."""
+    """Assert that the operators become `ops`, and that results of golden model and executor do not change."""
     for seed in range(seeds):
         rng, b = np.random.default_rng(seed), ModelBuilder("pattern")
         model = parse_model(b.build(build(b, rng)), "pattern")
@@ -135,7 +135,7 @@ def test_constants_of_several_values_stay() -> None:
 
 @pytest.mark.parametrize("op", ["ADD", "MUL", "MAXIMUM"])
 def test_constants_that_change_nothing_go(op: str) -> None:
-    """A factor of 1 and a term of 0 for each channel, after a convolution; what is below every code of a maximum."""
+    """A factor of 1 and a term of 0 for each channel after a convolution; a maximum with numbers below every code."""
     def build(b: ModelBuilder, rng: Rng) -> int:
         x = conv(b, rng, image(b, rng))
         scale, zero_point = b.tensors[x].scale, b.tensors[x].zero_point

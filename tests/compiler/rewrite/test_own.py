@@ -1,4 +1,4 @@
-"""Patterns of one's own: the guide's, what they may not do, and mistakes in their file."""
+"""User patterns: the guide's, what they must not do, and mistakes in their file."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -71,7 +71,7 @@ def test_a_broken_model_is_refused() -> None:
 
 
 def test_the_pattern_of_the_guide(tmp_path: Path) -> None:
-    """It stands in the guide as it is here: it is read from there."""
+    """It is read from the guide."""
     guide = Path(__file__).parents[3] / "docs" / "guide" / "write-a-pattern.md"
     path = tmp_path / "mine.py"
     path.write_text(guide.read_text(encoding="utf-8").split("```python\n")[1].split("```")[0], encoding="utf-8")

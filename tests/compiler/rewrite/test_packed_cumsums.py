@@ -1,4 +1,4 @@
-"""CUMSUM of computed float32, as rays' transmittances have it: LiteRT's bits, along any axis, either way."""
+"""CUMSUM of computed float32, as in transmittances of rays: LiteRT's bits, along any axis, in both directions."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def so_far(b: ModelBuilder, x: int, axis: int, *, exclusive: bool = False, rever
 
 @pytest.mark.parametrize("seed", range(16))
 def test_any_axis(seed: int, litert: Oracle) -> None:
-    """To codes, and to the caller."""
+    """Quantized, and as an output in float32."""
     rng, b = np.random.default_rng([11, seed]), ModelBuilder("sums")
     size = int(rng.integers(1, 9)), int(rng.integers(1, 9))
     x = so_far(b, total(b, size, 0.031, 0.047), seed % 4 - 4 * (seed // 8), exclusive=seed % 3 == 0,
@@ -31,7 +31,7 @@ def test_any_axis(seed: int, litert: Oracle) -> None:
 
 
 def test_between_int8_where_no_integers_prove_it(litert: Oracle) -> None:
-    """Of these scales every sum of five steps lies just between two codes."""
+    """With these scales every sum of five steps lies exactly between two codes."""
     b = ModelBuilder("sums")
     x = so_far(b, floats(b, (40, 8), "int8", 0.1, -13), 1)
     hold(b, litert, b.add("QUANTIZE", [x], scale=1.0, zero_point=-17))
@@ -39,7 +39,7 @@ def test_between_int8_where_no_integers_prove_it(litert: Oracle) -> None:
 
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_a_sum_begins_with_0(litert: Oracle, exclusive: bool) -> None:
-    """-0 is not given to the caller."""
+    """No output is -0."""
     b = ModelBuilder("zeros")
     x = b.add("MUL", [floats(b, (4, 5), "int8", 0.5, 0), floats(b, (4, 5), "int8", 0.5, 0)])
     data = b.build(so_far(b, x, 1, exclusive=exclusive))

@@ -1,4 +1,4 @@
-"""LayerNorm, GroupNorm and what else PyTorch's exports leave in float32: every operator as LiteRT rounds it."""
+"""LayerNorm, GroupNorm and other float32 in PyTorch's exports: every operator rounds as LiteRT's."""
 
 from collections.abc import Callable
 
@@ -60,7 +60,7 @@ def affine(b: ModelBuilder) -> int:
 
 
 def twice(b: ModelBuilder) -> int:
-    """As nn.TransformerEncoderLayer has it: the sum after the first one stays in float32."""
+    """As in nn.TransformerEncoderLayer: the sum after the first one stays in float32."""
     shape = (1, 6, 10)
     first = layer_norm(b, b.add("ADD", [real(b, shape), real(b, shape, 0.0007, -22)]), shape)
     second = layer_norm(b, b.add("ADD", [first, real(b, shape, 0.0053, 5)]), shape)
@@ -68,7 +68,7 @@ def twice(b: ModelBuilder) -> int:
 
 
 def group_norm(b: ModelBuilder) -> int:
-    """As nn.GroupNorm: means over groups of channels, RELU after it."""
+    """As in nn.GroupNorm: means over groups of channels, then RELU."""
     shape, groups, view = (1, 6, 4, 5), (1, 3, 2, 20), [1, 6, 1, 1]
     source = b.input(shape, scale=0.0178, zero_point=1)
     x = b.add("DEQUANTIZE", [source])
@@ -89,14 +89,14 @@ def group_norm(b: ModelBuilder) -> int:
 
 
 def unit_length(b: ModelBuilder) -> int:
-    """Divided by a root that may be 0, but for what is added."""
+    """Division by a root that could be 0, except that a constant is added."""
     x = b.add("ADD", [real(b, (3, 9)), real(b, (3, 9), 0.002, 7)])
     total = b.add("SUM", [b.add("SQUARE", [x]), number(b, [1])], shape=(3, 1), options={"keep_dims": True})
     return codes(b, b.add("DIV", [x, b.add("ADD", [b.add("SQRT", [total]), floats(b, 1e-3)])]), 0.009)
 
 
 def moves(b: ModelBuilder) -> int:
-    """Moves of numbers, zeros around them, RELU of its own, differences of sums."""
+    """Moves of numbers, padding with zeros, a separate RELU, differences of sums."""
     x = b.add("SUB", [real(b, (2, 3, 4)), b.add("ADD", [real(b, (2, 3, 4), 0.07), real(b, (2, 3, 4), 0.5)])])
     x = b.add("RELU", [b.add("TRANSPOSE", [x, number(b, [2, 0, 1])], shape=(4, 2, 3))])
     x = b.add("PAD", [x, number(b, [[0, 0], [1, 0], [0, 2]])], shape=(4, 3, 5))
@@ -105,7 +105,7 @@ def moves(b: ModelBuilder) -> int:
 
 
 def activations(b: ModelBuilder) -> int:
-    """What may follow a normalization, of three tensors: of two there are tables."""
+    """Operators that may follow a normalization, of three tensors; of two, they would become tables."""
     x = b.add("ADD", [real(b, (5, 60), 0.05), b.add("ADD", [real(b, (5, 60), 0.002, 7), real(b, (5, 60), 0.01)])])
     ends = [b.add("LEAKY_RELU", [x], options={"alpha": 0.2}), b.add("HARD_SWISH", [x]),
             b.add("MAXIMUM", [x, floats(b, -0.7)]), b.add("MINIMUM", [x, b.add("NEG", [b.add("ABS", [x])])]),
@@ -118,7 +118,7 @@ def activations(b: ModelBuilder) -> int:
     for name in ("REDUCE_MAX", "REDUCE_MIN"):
         row = b.add(name, [x, number(b, [1])], shape=(5, 1), options={"keep_dims": True})
         ends.append(b.add("SUB", [x, row]))
-    # A softmax of JAX has these, in case a row is empty.
+    # JAX writes these in a softmax, in case a row is empty.
     ends += [b.add("MAXIMUM", [floats(b, -np.inf), x]), b.add("MINIMUM", [x, floats(b, np.inf)])]
     slopes = b.constant(np.linspace(-0.3, 1.4, 60, dtype=np.float32))
     ends.append(b.add("PRELU", [x, slopes], shape=(5, 60)))
@@ -130,13 +130,13 @@ def int16(b: ModelBuilder, shape: tuple[int, ...], scale: float) -> int:
 
 
 def slopes(b: ModelBuilder) -> int:
-    """Of 16x8, whose converter leaves PReLU of channels in float32."""
+    """In 16x8 models the converter leaves PReLU per channel in float32."""
     alphas = b.constant(np.array([[[0.25, -0.1, 0, 1.5]]], np.float32))
     return codes(b, b.add("PRELU", [int16(b, (1, 3, 5, 4), 1.3e-4), alphas], shape=(1, 3, 5, 4)), 9.1e-5, 0, "int16")
 
 
 def squash(b: ModelBuilder) -> int:
-    """Of 16x8, as capsules have it: int16 on both sides."""
+    """As in capsules of 16x8 models: int16 on both sides."""
     x, total = int16(b, (1, 12, 6), 3.1e-5), int16(b, (1, 12, 1), 1.7e-4)
     total = b.add("ADD", [b.add("ABS", [total]), floats(b, 1e-4)])
     factor = b.add("DIV", [total, b.add("ADD", [total, floats(b, 1)])])
@@ -144,7 +144,7 @@ def squash(b: ModelBuilder) -> int:
 
 
 def both_widths(b: ModelBuilder) -> int:
-    """int16 and int8 together, results of either width, some beyond the last int16."""
+    """int16 and int8 together, with results of both widths, some out of range of int16."""
     x, y = int16(b, (4, 33), 3.3e-4), real(b, (4, 33))
     made = b.add("ADD", [b.add("MUL", [x, y]), y])
     again = b.add("DEQUANTIZE", [b.add("QUANTIZE", [made], dtype="int16", scale=1.1e-4)])
@@ -163,7 +163,7 @@ OF_INT16 = (slopes, squash, both_widths, wide_norm)
 
 
 def corners(model: Model, seed: int) -> list[np.ndarray]:
-    """Random codes; rows of one code, and of the two ends."""
+    """Random codes, rows of one code, and rows of the two extremes."""
     rng, inputs = np.random.default_rng(seed), []
     for index in model.main.inputs:
         tensor = model.main.tensors[index]
@@ -221,7 +221,7 @@ def test_small_machines(litert: Oracle, config: str) -> None:
 @pytest.mark.parametrize("scale", [1e-7, 1e-3, 0.7, 300.0])
 @pytest.mark.parametrize("size", [1, 2, 3, 100])
 def test_scales(litert: Oracle, scale: float, size: int) -> None:
-    """From where the 1e-5 is all to where it is nothing."""
+    """From scales where only the 1e-5 matters to scales where it does not matter."""
     b = ModelBuilder("scales")
     x = b.add("ADD", [real(b, (1, 7, size), scale), real(b, (1, 7, size), scale / 3, 1)])
     hold(litert, b.build(codes(b, layer_norm(b, x, (1, 7, size)))), "n8", sets=8)

@@ -1,4 +1,4 @@
-"""GELU of computed float32, in both its forms: every bit is what LiteRT has Eigen compute."""
+"""GELU of computed float32, in both forms: every bit equals LiteRT's, which uses Eigen."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 
 def gelu(scale: float, *, approximate: bool, count: int = 640) -> bytes:
-    """Of a sum of two tensors, for the caller in float32, and in codes after a product."""
+    """GELU of a sum of two tensors, as an output in float32, and in codes after a product."""
     b, shape = ModelBuilder("gelu"), (count // 16, 16)
     x = b.add("ADD", [real(b, shape, scale, -3), real(b, shape, scale * 0.0313, 7)])
     made = b.add("GELU", [x], options={"approximate": approximate})
@@ -27,11 +27,11 @@ def gelu(scale: float, *, approximate: bool, count: int = 640) -> bytes:
 @pytest.mark.parametrize("approximate", [False, True])
 @pytest.mark.parametrize("scale", [0.002, 0.02, 0.07, 0.2, 1.0])
 def test_equals_the_engine(litert: Oracle, scale: float, approximate: bool) -> None:
-    """Near 0, where erfc changes its method, where its exponential has the smallest numbers, and beyond."""
+    """Near 0, where erfc changes its method, where its exponential gives the smallest numbers, and beyond."""
     data = gelu(scale, approximate=approximate)
     model, rng = parse_model(data, "gelu"), np.random.default_rng(0)
     inputs = [rng.integers(-128, 128, (40, 16)).astype(np.int8) for _ in range(2)]
-    # 0, whose sign the caller sees.
+    # 0, whose sign is visible in the output.
     inputs[0][0, :4], inputs[1][0, :4] = -3, 7
     program = compile_model(model, load_config("n16")).program
     for found, golden, expected in zip(execute(program, inputs).outputs, run(model, inputs).outputs,
@@ -49,7 +49,7 @@ def test_in_rtl(approximate: bool) -> None:
 
 
 def test_numbers_that_are_too_large() -> None:
-    """The cube of what is approximated must be a packed number; erfc is of what is clipped before."""
+    """The cube in the approximation must be a packed number; the argument of erfc is clipped first."""
     b = ModelBuilder("large")
     x = b.add("ADD", [real(b, (2, 16), 1e12), real(b, (2, 16), 3e10)])
     model = parse_model(b.build(b.add("GELU", [x], options={"approximate": True})), "large")

@@ -1,4 +1,4 @@
-"""AVERAGE_POOL_2D and MAX_POOL_2D of computed float32: LiteRT's bits, whatever the windows are."""
+"""AVERAGE_POOL_2D and MAX_POOL_2D of computed float32: LiteRT's bits for all windows."""
 
 import numpy as np
 import pytest
@@ -25,7 +25,7 @@ def pooled(b: ModelBuilder, x: int, op: str, size: tuple[int, int], strides: tup
 
 @pytest.mark.parametrize("seed", range(32))
 def test_any_windows(seed: int, litert: Oracle) -> None:
-    """To codes, and to the caller; with all activations that packed numbers have."""
+    """Quantized, and as an output in float32, with all activations of packed numbers."""
     rng, b = np.random.default_rng([9, seed]), ModelBuilder("pooled")
     size, filters, strides = ((int(rng.integers(1, high)), int(rng.integers(1, high))) for high in (9, 5, 4))
     padding = "SAME" if seed % 4 < 3 or filters[0] > size[0] or filters[1] > size[1] else "VALID"
@@ -42,7 +42,7 @@ def test_of_the_whole_image(litert: Oracle) -> None:
 
 
 def test_less_the_image_itself(litert: Oracle) -> None:
-    """As the mixers of PoolFormer."""
+    """As in the mixers of PoolFormer."""
     b = ModelBuilder("mixer")
     x = total(b, (6, 5), 0.031, 0.047)
     y = b.add("SUB", [pooled(b, x, POOLS[0], (3, 3), (1, 1)), x])

@@ -1,4 +1,4 @@
-"""FULLY_CONNECTED of two computed float32 matrices, as attention of one head is exported: LiteRT's bits."""
+"""FULLY_CONNECTED of two computed float32 matrices, as in exports of attention with one head: LiteRT's bits."""
 
 import numpy as np
 import pytest
@@ -23,14 +23,14 @@ def product(b: ModelBuilder, x: int, y: int, *, keep: bool = True, activation: s
 @pytest.mark.parametrize(("keep", "activation", "bias"), [
     (True, "NONE", ()), (False, "NONE", ()), (True, "RELU", (0.5, -3.0, 0.0)), (False, "RELU6", (1e-3, 7.0, -0.0))])
 def test_rows_by_rows(keep: bool, activation: str, bias: tuple[float, ...], litert: Oracle) -> None:
-    """To codes, and to the caller."""
+    """Quantized, and as an output in float32."""
     b = ModelBuilder("product")
     made = product(b, sums(b, (1, 2, 5, 7)), sums(b, (3, 7)), keep=keep, activation=activation, bias=bias)
     hold(b, litert, codes(b, made, 0.3, 3), made)
 
 
 def test_attention_of_one_head(litert: Oracle) -> None:
-    """As PVTv2 has it: few keys, and values that are turned."""
+    """As in PVTv2: few keys, and values that are transposed."""
     b = ModelBuilder("attention")
     scores = product(b, sums(b, (1, 1, 6, 4)), b.add("RESHAPE", [sums(b, (1, 1, 3, 4)), b.constant([3, 4])],
                                                      shape=(3, 4)))

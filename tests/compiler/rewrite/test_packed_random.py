@@ -1,4 +1,4 @@
-"""Random float32 operators between int8 tensors, with shapes that broadcast: what LiteRT computes, to the code."""
+"""Random float32 operators between int8 tensors, with shapes that broadcast: all codes equal LiteRT's."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ Real = tuple[int, Shape]
 
 
 class Graph:
-    """Float32 tensors of a model that grows."""
+    """Float32 tensors of a model under construction."""
 
     def __init__(self, seed: int):
         self.rng, self.b = np.random.default_rng(seed), ModelBuilder("random")
@@ -83,13 +83,13 @@ def random_model(seed: int) -> bytes:
 
 
 def check(litert: Oracle, seed: int) -> bool:
-    """Hold a model against the engine; return whether it is taken."""
+    """Compare a model with the engine; return whether it is supported."""
     data = random_model(seed)
     model = parse_model(data, "random")
     try:
         program = compile_model(model, load_config(CONFIGS[seed % len(CONFIGS)])).program
     except UnsupportedError as error:
-        # Bounds are wider than what there is.
+        # Bounds are wider than the actual ranges.
         assert any(reason in str(error) for reason in (
             "may be 0 or negative", "may be 2^31 times the scale of", "more than float32 operators support", "more "
                                                                                                              "than 72"))

@@ -1,4 +1,4 @@
-"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of computed float32, as pyramids of features have them: LiteRT's bits."""
+"""RESIZE_BILINEAR and RESIZE_NEAREST_NEIGHBOR of computed float32, as in feature pyramids: LiteRT's bits."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def resized(b: ModelBuilder, x: int, op: str, size: Size, flags: str) -> int:
 
 
 def total(b: ModelBuilder, size: Size, *scales: float, channels: int = 3) -> int:
-    """A sum of float32 of as many tensors as there are scales."""
+    """A float32 sum of as many tensors as there are scales."""
     x, *others = (floats(b, (1, *size, channels), "int8", scale, round(1 / scale) % 100 - 50) for scale in scales)
     for other in others:
         x = b.add("ADD", [x, other])
@@ -36,7 +36,7 @@ def total(b: ModelBuilder, size: Size, *scales: float, channels: int = 3) -> int
 
 
 def hold(b: ModelBuilder, litert: Oracle, *outputs: int, seed: int = 0) -> None:
-    """Golden model and executor against LiteRT; floats by their bits."""
+    """Compare golden model and executor with LiteRT; floats by their bits."""
     data, rng = b.build(*outputs), np.random.default_rng(seed)
     inputs = [rng.integers(-128, 128, b.tensors[index].shape).astype(np.int8) for index in b.inputs]
     model, expected = parse_model(data, "resized"), litert.run(data, inputs)
@@ -48,7 +48,7 @@ def hold(b: ModelBuilder, litert: Oracle, *outputs: int, seed: int = 0) -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 def test_any_sizes(seed: int, litert: Oracle) -> None:
-    """To codes, and to the caller."""
+    """Quantized, and as an output in float32."""
     rng, b = np.random.default_rng([8, seed]), ModelBuilder("resized")
     before, after = ((int(rng.integers(1, 9)), int(rng.integers(1, 9))) for _ in range(2))
     x = resized(b, total(b, before, 0.031, 0.047), RESIZES[seed % 2], after, list(FLAGS)[seed % 3])
@@ -58,7 +58,7 @@ def test_any_sizes(seed: int, litert: Oracle) -> None:
 
 @pytest.mark.parametrize("op", RESIZES)
 def test_pyramid(op: str, litert: Oracle) -> None:
-    """Each level is the one above it, twice as large, and features of its own; each is read by a head."""
+    """Each level is the one above it, enlarged twofold, plus features of its own; each one is read by a head."""
     b, heads = ModelBuilder("pyramid"), []
     x = total(b, (2, 3), 0.031)
     for level, scale in enumerate((0.023, 0.041, 0.017), 1):
@@ -69,7 +69,7 @@ def test_pyramid(op: str, litert: Oracle) -> None:
 
 
 def test_weights_of_one_and_none(litert: Oracle) -> None:
-    """Places that are pixels, and one row for all."""
+    """Positions that are pixels, and one row for all."""
     for before, after in (((3, 4), (3, 4)), ((3, 4), (5, 4)), ((1, 4), (6, 7)), ((1, 1), (4, 4)), ((6, 8), (3, 4))):
         for flags in FLAGS:
             b = ModelBuilder("weights")
@@ -77,7 +77,7 @@ def test_weights_of_one_and_none(litert: Oracle) -> None:
 
 
 def test_relu_and_a_quotient(litert: Oracle) -> None:
-    """Bounds of a mean of four are those of the four: it divides."""
+    """A mean of four numbers has the same bounds as these, so it can be a divisor."""
     b = ModelBuilder("quotient")
     x = b.add("ADD", [b.add("EXP", [total(b, (2, 2), 0.011)]), b.add("EXP", [total(b, (2, 2), 0.013)])])
     y = b.add("DIV", [total(b, (4, 4), 0.03, 0.02), resized(b, x, RESIZES[0], (4, 4), "half_pixel")])
@@ -85,7 +85,7 @@ def test_relu_and_a_quotient(litert: Oracle) -> None:
 
 
 def test_a_mean_of_numbers_from_1_on_may_be_less() -> None:
-    """By a rounding, so its logarithm is not taken."""
+    """By a rounding error, so its logarithm is not supported."""
     b = ModelBuilder("logarithm")
     x = b.add("MAXIMUM", [total(b, (2, 2), 0.011, 0.013), b.constant(np.array(1, np.float32))])
     y = b.add("LOG", [resized(b, x, RESIZES[0], (5, 5), "half_pixel")])

@@ -1,4 +1,4 @@
-"""SOFTMAX and BATCH_MATMUL in float32 between int8 tensors, as attention of PyTorch's exports has them."""
+"""SOFTMAX and BATCH_MATMUL in float32 between int8 tensors, as in PyTorch's exports of attention."""
 
 from collections.abc import Callable
 
@@ -35,13 +35,13 @@ def rows(b: ModelBuilder) -> int:
 
 
 def falling(b: ModelBuilder) -> int:
-    """Numbers fall where codes rise, and both the least and the largest are those of several codes."""
+    """Numbers fall as codes rise, and several codes have the least number, several the largest."""
     x = b.add("NEG", [b.add("TANH", [real(b, (4, 9), 0.11, 7)])])
     return codes(b, b.add("SOFTMAX", [x], options={"beta": 2.5}))
 
 
 def attention(b: ModelBuilder) -> int:
-    """As timm's blocks are exported: scores in int8, what follows in float32."""
+    """As in exports of timm's blocks: scores in int8, everything after them in float32."""
     weights = b.add("SOFTMAX", [real(b, (1, 2, 6, 6), 0.31)])
     weights = b.add("RESHAPE", [weights, b.constant(np.array([2, 6, 6], np.int32))], shape=(2, 6, 6))
     return codes(b, b.add("BATCH_MATMUL", [weights, real(b, (2, 6, 5), 0.0113, 13)]), 0.0028, -13)
@@ -52,7 +52,7 @@ def of_sums(b: ModelBuilder) -> int:
 
 
 def multi_head(b: ModelBuilder) -> int:
-    """As nn.MultiheadAttention is exported: queries and keys are scaled, all else follows in float32."""
+    """As in exports of nn.MultiheadAttention: queries and keys are scaled, and everything after that is in float32."""
     heads = [b.add("MUL", [sums(b, (2, 6, 4)), b.constant(np.array(0.5946, np.float32))]) for _ in range(2)]
     weights = b.add("SOFTMAX", [b.add("BATCH_MATMUL", heads, adj_y=True)])
     return codes(b, b.add("BATCH_MATMUL", [weights, real(b, (2, 6, 4), 0.0113, 13)]), 0.0028, -13)
@@ -75,7 +75,7 @@ def matrix(b: ModelBuilder) -> int:
 
 
 def causal(b: ModelBuilder) -> int:
-    """Masks with minus infinity of each row and of all, before and after the scores, and other numbers in them."""
+    """Masks with minus infinity and other numbers, per row and for all rows, as first and as second operand of ADD."""
     later = np.triu(np.full((6, 6), -np.inf, np.float32), 1)
     padding = np.array([0, -0.7, 0, 0, -np.inf, -np.inf], np.float32)
     ends = []
@@ -140,7 +140,7 @@ def test_in_rtl() -> None:
 
 @pytest.mark.parametrize("beta", [1.0, 0.3])
 def test_softmax_of_real_numbers(litert: Oracle, beta: float) -> None:
-    """The golden model alone: float32 in, float32 out."""
+    """The golden model alone, from float32 to float32."""
     b = ModelBuilder("real")
     data = b.build(b.add("SOFTMAX", [b.input((400, 50), "float32")], options={"beta": beta}))
     rng = np.random.default_rng(0)

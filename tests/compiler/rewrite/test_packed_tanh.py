@@ -1,4 +1,4 @@
-"""TANH, ELU and SIGN of computed float32: every bit is what LiteRT has the C library compute."""
+"""TANH, ELU and SIGN of computed float32: every bit equals LiteRT's, which uses the C library."""
 
 from collections.abc import Callable
 
@@ -18,7 +18,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 
 def of_sum(op: str, scale: float, count: int = 640) -> bytes:
-    """Of a sum of two tensors, for the caller in float32, and in codes after a product."""
+    """Functions of a sum of two tensors, as an output in float32, and in codes after a product."""
     b, shape = ModelBuilder(op), (count // 16, 16)
     x = b.add("ADD", [real(b, shape, scale, -3), real(b, shape, scale / 32, 7)])
     made = b.add(op, [x])
@@ -29,27 +29,27 @@ def of_sum(op: str, scale: float, count: int = 640) -> bytes:
 @pytest.mark.parametrize("op", ["TANH", "ELU", "SIGN"])
 @pytest.mark.parametrize("scale", [1e-30, 3e-6, 0.002, 0.01, 0.03, 0.08, 0.2, 1.0, 1e5])
 def test_equals_the_engine(oracles: Callable[[str], Oracle], op: str, scale: float) -> None:
-    """Where e^x - 1 is x, around each multiple of ln 2, where the results are whole, and beyond."""
+    """Where e^x - 1 is x, around each multiple of ln 2, where the results become integers, and beyond."""
     engine = oracles("litert-ref")
     if op == "ELU":
-        # The reference kernels have none. The optimized DEQUANTIZE rounds otherwise, but where all sums are exact.
+        # The reference resolver has no ELU. The optimized DEQUANTIZE rounds differently, unless all sums are exact.
         engine, scale = oracles("litert-opt"), 2.0 ** round(np.log2(scale))
     data = of_sum(op, scale)
     model, rng = parse_model(data, op), np.random.default_rng(0)
     inputs = [rng.integers(-128, 128, (40, 16)).astype(np.int8) for _ in range(2)]
-    # 0, whose sign the caller sees.
+    # 0, whose sign is visible in the output.
     inputs[0][0, :4], inputs[1][0, :4] = -3, 7
     program = compile_model(model, load_config("n16")).program
     results = zip(execute(program, inputs).outputs, run(model, inputs).outputs, engine.run(data, inputs), strict=True)
     for position, (found, golden, expected) in enumerate(results):
         assert found.tobytes() == golden.tobytes()
-        if position == 0 or op != "ELU":  # as does the optimized QUANTIZE
+        if position == 0 or op != "ELU":  # the optimized QUANTIZE rounds differently, too
             assert golden.tobytes() == expected.tobytes()
 
 
 @pytest.mark.parametrize("op", ["TANH", "ELU"])
 def test_ends_of_what_is_computed(op: str) -> None:
-    """The compiler takes larger numbers for 9.5 and -20: from there on results are whole."""
+    """The compiler replaces larger numbers by 9.5 and -20; from there on, results are integers."""
     numbers = np.linspace(9.5, 44, 100_000, dtype=np.float32) if op == "TANH" else -np.linspace(
         20, 80, 100_000, dtype=np.float32)
     assert set(UNARY[op](numbers)) == {1 if op == "TANH" else -1}
@@ -65,7 +65,7 @@ def test_in_rtl(op: str) -> None:
 
 
 def test_cell_of_an_lstm_in_float(litert: Oracle) -> None:
-    """As PyTorch's "PT2E" leaves it between dense layers of int8: gates, a state of two steps, and what is given on."""
+    """As PyTorch's "PT2E" leaves it between int8 dense layers: gates, a state over two steps, and the output."""
     b, state = ModelBuilder("lstm"), None
     for step in range(2):
         gate, forget, new, out = (b.add("ADD", [real(b, (1, 8), 0.05, step), real(b, (1, 8), 0.02)]) for _ in range(4))

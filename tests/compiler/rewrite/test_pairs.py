@@ -1,4 +1,4 @@
-"""Float32 islands of two int8 tensors: every pair of codes gives what LiteRT's float kernels give."""
+"""Float32 islands of two int8 tensors: for every pair of codes the results of LiteRT's float kernels."""
 
 
 import numpy as np
@@ -19,11 +19,11 @@ OPERATORS = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
 
 
 def island(op: str, seed: int) -> bytes:
-    """Two tensors with scales and points of all sizes, a function of one of them, the operator, a clamp or a factor."""
+    """Two tensors with any scales and zero points, a function of one of them, the operator, a clamp or a factor."""
     rng = np.random.default_rng([seed, OPERATORS.index(op)])
     b = ModelBuilder(op)
     scales = [float(np.float32(10 ** rng.uniform(-3, -0.5))) for _ in range(2)]
-    # Every pair of codes meets: one tensor along the rows, the other along the columns.
+    # All pairs of codes occur: one tensor along the rows, the other along the columns.
     inputs = [b.input(shape, scale=scale, zero_point=int(rng.choice([-128, 0, int(rng.integers(-128, 128))])))
               for shape, scale in zip(((256, 1), (1, 256)), scales, strict=True)]
     one, other = (b.add("DEQUANTIZE", [each]) for each in inputs)
@@ -65,7 +65,7 @@ def test_sweep_of_scales(litert: Oracle, op: str) -> None:
 
 
 def test_sums_that_are_moved_by_hand() -> None:
-    """Of these scales some pairs lie so near a half that fixed point alone gives another code."""
+    """With these scales some pairs are so near a half that fixed point alone would give another code."""
     b = ModelBuilder("near")
     one, other = (b.add("DEQUANTIZE", [b.input(shape, scale=scale)]) for shape, scale in (
         ((256, 1), 0.0123), ((1, 256), 0.0456)))

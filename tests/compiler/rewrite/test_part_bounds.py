@@ -1,4 +1,4 @@
-"""Channels of which more is known than of all: linear attention divides by sums of weights."""
+"""Channels with closer bounds than their tensor: linear attention divides by sums of weights."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ WITH_ONES = (HEADS, TOKENS, DEPTH + 1)
 
 
 def padded_codes(b: ModelBuilder, one: float = 1) -> int:
-    """As litert-torch has it: the code of 1 is added."""
+    """As in exports of litert-torch: the code of 1 is appended."""
     x = b.input((HEADS, TOKENS, DEPTH), scale=0.02, zero_point=-20)
     fill = b.constant(np.array(round(one / 0.02) - 20, np.int8), scale=0.02, zero_point=-20)
     more = b.add("PADV2", [x, number(b, [[0, 0], [0, 0], [0, 1]]), fill], shape=WITH_ONES)
@@ -34,7 +34,7 @@ def joined(b: ModelBuilder) -> int:
 
 
 def attention(b: ModelBuilder, values: int, *, activation: str = "RELU", channel: int = DEPTH) -> bytes:
-    """Queries times (keys times values), by that of ones."""
+    """Queries times (keys times values), divided by the same product for ones."""
     queries, keys = (b.add(activation, [real(b, shape)]) for shape in (
         (HEADS, TOKENS, DEPTH), (HEADS, DEPTH, TOKENS)))
     flags = {"adj_x": False, "adj_y": False}

@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN of float32 between codes are those of bytes that equal LiteRT's, ties included."""
+"""ARG_MAX and ARG_MIN of float32 between codes become those of bytes that equal LiteRT's, also for ties."""
 
 from collections.abc import Callable
 
@@ -51,7 +51,7 @@ def joined(b: ModelBuilder) -> int:
 
 
 def read_twice(b: ModelBuilder) -> int:
-    """What is moved is read by a move and by another move of it: producers have to come first."""
+    """A moved tensor is read by a move and by another move of that one: producers must come first."""
     parts = b.add_many("SPLIT", [number(b, 3), b.add("COS", [image(b, "int8", 8)])], 2)
     turned = b.add("REVERSE_V2", [parts[1], number(b, [1])], shape=(1, 6, 5, 4))
     return b.add("CONCATENATION", [parts[1], turned, parts[0]], shape=(1, 6, 5, 12), options={"axis": 3})
@@ -117,7 +117,7 @@ def wide_with_ties(b: ModelBuilder) -> int:
     (wide, ["CAST"]), (wide_moved, ["CAST", "TRANSPOSE"]), (wide_with_ties, ["TABLE"])],
     ids=lambda each: getattr(each, "__name__", ""))
 def test_more_numbers_than_a_byte_has(build: Build, left: list[str], litert: Oracle) -> None:
-    """Places are int32."""
+    """Indices are int32."""
     b = ModelBuilder("many")
     data = b.build(b.add("ARG_MIN", [build(b), number(b, -1)]))
     rng = np.random.default_rng(1)

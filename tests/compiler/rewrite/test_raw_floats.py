@@ -1,4 +1,4 @@
-"""Float32 that the caller gives, read by casts, comparisons, BUCKETIZE and functions that rise or fall, as LiteRT."""
+"""Float32 inputs read by casts, comparisons, BUCKETIZE and monotonic functions: LiteRT's results."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from tq_hw.sim.oracles import Oracle
 from tq_hw.sim.rtl.simulate import simulate
 
 INF, NAN = float("inf"), float("nan")
-#: Next to whole numbers, of all exponents, and with signs that do not matter.
+#: Neighbours of whole numbers, numbers of all exponents, and both signs of 0.
 NUMBERS = np.array([0, -0.0, 1e-45, -1e-40, 0.5, 0.99999994, 1, -1, 1.0000001, -1.9999999, 2, 127.99999, -128.9, 99.5,
                     8388607.5, 8388608, 16777217, -16777218, 2147483520, -2147483648], np.float32)
 
@@ -46,7 +46,7 @@ def test_casts(litert: Oracle, dtype: str, most: int) -> None:
 @pytest.mark.parametrize("op", COMPARISONS)
 @pytest.mark.parametrize("constant", [0.0, -0.0, 1.0, -1e-45, INF, -INF])
 def test_comparisons_with_a_constant(litert: Oracle, op: str, constant: float) -> None:
-    """What is no number is less and greater than none; both zeros are one."""
+    """NaN is neither less nor greater than any number; both zeros are equal."""
     values = np.array([*NUMBERS, INF, -INF, NAN, -NAN], np.float32)
     b = ModelBuilder("compared")
     x, number = b.input(values.shape, "float32"), b.constant(np.array(constant, np.float32))
@@ -64,7 +64,7 @@ def test_comparisons_of_two_inputs(litert: Oracle, op: str) -> None:
 
 @pytest.mark.parametrize("boundaries", [(0.0,), (-1.0, -0.0, 0.5, 0.5, 2.0), tuple(range(-20, 20))])
 def test_buckets(litert: Oracle, boundaries: tuple[float, ...]) -> None:
-    """As Keras' Discretization has them, whose numbers choose rows of a table."""
+    """As in Keras' Discretization, whose results select rows of a table."""
     b = ModelBuilder("buckets")
     x, made = b.input((*NUMBERS.shape,), "float32"), b.tensor(NUMBERS.shape, "int32")
     b.operator("BUCKETIZE", [x], [made], {"boundaries": boundaries})
@@ -85,7 +85,7 @@ def functions(b: ModelBuilder, names: tuple[str, ...], dtype: str = "int8") -> i
     ("NEG", "RELU6", "SQUARE", "SUB 4", "SQUARE")])
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 def test_functions_are_steps(litert: Oracle, names: tuple[str, ...], dtype: str) -> None:
-    """At all places where the code changes, and one number before each."""
+    """At all numbers where the code changes, and their predecessors."""
     b = ModelBuilder("steps")
     data = b.build(functions(b, names, dtype))
     operators = rewrite(parse_model(data, "steps").main, LIBRARY)
@@ -100,7 +100,7 @@ def test_functions_are_steps(litert: Oracle, names: tuple[str, ...], dtype: str)
 
 
 def test_an_input_is_read_in_several_ways(litert: Oracle) -> None:
-    """RMSNorm of what the caller gives, and a threshold: both quantizations are made of the same bits."""
+    """RMSNorm of the input, and a threshold: both quantizations are computed from the same bits."""
     b = ModelBuilder("several")
     x = b.input((2, 60), "float32")
     codes = b.add("QUANTIZE", [x], dtype="int8", scale=0.05, zero_point=-3)
@@ -136,7 +136,7 @@ def test_an_input_that_is_int16_too_is_refused() -> None:
 
 
 def test_a_function_that_turns_is_refused() -> None:
-    """So is one that is no number beyond all that float32 has."""
+    """So is a function that is NaN where a square overflows."""
     b = ModelBuilder("none")
     square = b.add("SQUARE", [b.input((8,), "float32")])
     nothing = b.add("MUL", [square, b.constant(np.array(0, np.float32))], shape=(8,))

@@ -1,4 +1,4 @@
-"""MEAN and SUM of float32 between int8 tensors: additions in LiteRT's order, and its one division."""
+"""MEAN and SUM of float32 between int8 tensors: additions in LiteRT's order, and its single division."""
 
 from collections.abc import Callable
 
@@ -35,13 +35,13 @@ def reduced(b: ModelBuilder, x: int, op: str, axes: list[int], shape: tuple[int,
 
 
 def gated(b: ModelBuilder) -> int:
-    """As squeeze and excitation of PyTorch has it: a function of one byte."""
+    """As in PyTorch's squeeze and excitation: a function of one byte."""
     x = real(b)
     return reduced(b, b.add("MUL", [x, b.add("LOGISTIC", [x])]), "MEAN", [1, 2], (1, 1, 1, 7), 0.004)
 
 
 def residual(b: ModelBuilder) -> int:
-    """As the end of a ResNet of PyTorch: a sum of three, seen with channels first."""
+    """As at the end of PyTorch's ResNet: a sum of three, with channels first."""
     x = b.add("ADD", [real(b), real(b, 0.07)], options={"fused_activation_function": "RELU"})
     x = b.add("ADD", [x, real(b, 0.0021, 100)], options={"fused_activation_function": "RELU"})
     x = b.add("TRANSPOSE", [x, number(b, [0, 3, 1, 2])], shape=(1, 7, 5, 6))
@@ -53,7 +53,7 @@ def along_rows(b: ModelBuilder) -> int:
 
 
 def along_rows_of_sums(b: ModelBuilder) -> int:
-    """Words of four bytes each, which are transposed."""
+    """Words of four bytes, which are transposed."""
     return reduced(b, b.add("ADD", [real(b, 0.1, -128), real(b, 0.04)]), "SUM", [-1], (1, 5, 6), 0.3)
 
 
@@ -62,7 +62,7 @@ def of_axes_apart(b: ModelBuilder) -> int:
 
 
 def pooled(b: ModelBuilder) -> int:
-    """As a pooling of PyTorch along one axis has it: a view with an axis more in between."""
+    """As in PyTorch's pooling along one axis: with a view of one more axis in between."""
     x = b.add("ADD", [real(b), real(b, 0.07)], options={"fused_activation_function": "RELU"})
     x = b.add("RESHAPE", [x, number(b, [1, 5, 1, 42])], shape=(1, 5, 1, 42))
     return b.add("QUANTIZE", [b.add("MEAN", [x, number(b, [3])], shape=(1, 5, 1))], scale=0.01, zero_point=3)
@@ -112,7 +112,7 @@ def test_a_transpose_that_changes_the_order_is_made(litert: Oracle) -> None:
     np.testing.assert_array_equal(found, litert.run(data, inputs)[0])
 @pytest.mark.parametrize("scale", [0.1, 0.2, 0.25, 0.05, 1.0, 0.125 * (1 + 2**-9), 0.125 * (1 + 2**-8), 0.12499999])
 def test_any_count_and_scale_is_taken(litert: Oracle, scale: float) -> None:
-    """Output scales by counts next to a power of two, where fixed point is roughest."""
+    """Output scales by counts near a power of two, where fixed point is least exact."""
     for count in (1, 4, 5, 10, 12):
         b = ModelBuilder("scales")
         x = b.add("DEQUANTIZE", [b.input((400, count), scale=scale, zero_point=3)])

@@ -1,4 +1,4 @@
-"""RESIZE_BILINEAR of float32 between codes: every result equals LiteRT's, exact halves included."""
+"""RESIZE_BILINEAR of float32 between codes: every result equals LiteRT's, including exact halves."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def drawn(b: ModelBuilder, seed: int = 0) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_golden_equals_litert(seed: int, litert: Oracle) -> None:
-    """Of any sizes, with any flags."""
+    """For any sizes, with any flags."""
     rng = np.random.default_rng([7, seed])
     b = ModelBuilder("resize")
     (n, h, w), size = rng.integers(1, 12, 3), (int(rng.integers(1, 24)), int(rng.integers(1, 24)))
@@ -48,7 +48,7 @@ def test_golden_equals_litert(seed: int, litert: Oracle) -> None:
 @pytest.mark.parametrize(("flags", "factor"), [("legacy", 2), ("corners", 2), ("half_pixel", 2), ("legacy", 4),
                                                 ("corners", 4), ("half_pixel", 4), ("half_pixel", 8)])
 def test_between_codes_of_one_scale(flags: str, factor: int, litert: Oracle) -> None:
-    """Where exact results lie on halves, the roundings of float32 decide."""
+    """Where exact results are halves, the roundings of float32 decide."""
     size = (3, 3) if flags == "corners" else (3, 4)
     b = ModelBuilder("resize")
     x = floats(b, (1, *size, 5), "int8", SCALE, 3)
@@ -58,7 +58,7 @@ def test_between_codes_of_one_scale(flags: str, factor: int, litert: Oracle) -> 
 
 @pytest.mark.parametrize("flags", ["legacy", "half_pixel"])
 def test_large_images(flags: str, litert: Oracle) -> None:
-    """Pairs of fractions by themselves, to codes and to words, with RELU and without."""
+    """Each pair of fractions alone, to codes and to words, with and without RELU."""
     b = ModelBuilder("resize")
     made = resized(b, floats(b, (1, 10, 11, 48), "int8", SCALE, 3), (20, 22), flags)
     other = floats(b, (48,), "int8", 0.02, 1)
@@ -68,7 +68,7 @@ def test_large_images(flags: str, litert: Oracle) -> None:
 
 @pytest.mark.parametrize("seed", range(9))
 def test_any_sizes_between_codes(seed: int, litert: Oracle) -> None:
-    """With many fractions rows are done before columns."""
+    """With many fractions, rows are computed before columns."""
     rng = np.random.default_rng([9, seed])
     b = ModelBuilder("resize")
     (h, w), size = rng.integers(1, 9, 2), (int(rng.integers(1, 20)), int(rng.integers(1, 20)))
@@ -80,7 +80,7 @@ def test_any_sizes_between_codes(seed: int, litert: Oracle) -> None:
 
 
 def test_sums_functions_and_moves(litert: Oracle) -> None:
-    """A sum with what is interpolated, a difference, RELU after it, a function before it, and a join after it."""
+    """A sum with the interpolated tensor, a difference, RELU after it, a function before it, a CONCATENATION."""
     b = ModelBuilder("resize")
     x, skipped = floats(b, (1, 3, 4, 8), "int8", SCALE, 3), floats(b, (1, 6, 8, 8), "int8", 0.05, -9)
     first = resized(b, x, (6, 8))

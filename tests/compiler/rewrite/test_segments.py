@@ -1,4 +1,4 @@
-"""Slices that meet at constant places: SCATTER_ND and segments, equal to LiteRT."""
+"""Slices at repeated constant indices, SCATTER_ND and segments, equal LiteRT."""
 
 import numpy as np
 import pytest
@@ -37,7 +37,7 @@ def drawn(shape: tuple[int, ...], dtype: str) -> np.ndarray:
     ([[0, 1], [2, 0], [0, 1], [2, 1]], (5,), (3, 2, 5)), ([[[1, 2], [0, 0]], [[1, 2], [1, 0]]], (), (2, 3))])
 def test_codes_at_one_index_are_added_and_wrap(litert: Oracle, indices: list[list[int]], rest: tuple[int, ...],
                                                target: tuple[int, ...], dtype: str) -> None:
-    """A bool is true where any is; codes are added as they are, whatever the zero point."""
+    """A bool is true if any slice is; codes are added as they are, whatever the zero point."""
     b, places = ModelBuilder("met"), np.array(indices, np.int32)
     codes = {"scale": 0.1, "zero_point": 7} if dtype.endswith("int8") else {}
     shape = (*places.shape[:-1], *rest)
@@ -57,7 +57,7 @@ def test_float32_between_codes(litert: Oracle, indices: list[int]) -> None:
 
 @pytest.mark.parametrize("op", ["SUM", "MAX", "MIN"])
 def test_segments_of_float32_between_codes(litert: Oracle, op: str) -> None:
-    """Of a segment without rows the sum is 0, and the largest an end of float32, of which there is no code."""
+    """For a segment without rows the sum is 0, and the maximum an extreme of float32, which has no code."""
     b, segments = ModelBuilder("met"), SEGMENTS if op == "SUM" else np.minimum(SEGMENTS, 1)
     x = b.add("DEQUANTIZE", [b.input((7, 3, 2), scale=0.1, zero_point=7)])
     made = b.add(f"UNSORTED_SEGMENT_{op}", [x, b.constant(segments), b.constant(np.array(max(segments) + 1, np.int32))])
@@ -72,7 +72,7 @@ def test_segments_of_int32(litert: Oracle, op: str) -> None:
 
 
 def test_a_sum_of_sorted_segments() -> None:
-    """LiteRT's reference resolver has none: held against the sum of segments in any order."""
+    """LiteRT's reference resolver has no such kernel, so this is compared with the sum of unsorted segments."""
     rows, segments = drawn((6, 4), "int8"), np.array([0, 0, 1, 3, 3, 3], np.int32)
     outputs = []
     for op, more in (("SEGMENT_SUM", ()), ("UNSORTED_SEGMENT_SUM", (4,))):

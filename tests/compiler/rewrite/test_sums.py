@@ -1,4 +1,4 @@
-"""ADD_N and CUMSUM: of int32 as LiteRT's, of float32 between int8 as additions or integers that prove the same.
+"""ADD_N and CUMSUM: for int32 as LiteRT's, for float32 between int8 as additions, or integers proved equal to them.
 
 Sums and extremes of int64 by halves.
 """
@@ -43,7 +43,7 @@ def test_integers(litert: Oracle, axis: int, exclusive: bool, reverse: bool, dty
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("exclusive", [False, True])
 def test_of_one_element(litert: Oracle, dtype: str, exclusive: bool) -> None:
-    """It is the element itself, or nothing."""
+    """The element itself, or nothing."""
     b = ModelBuilder("one")
     made = b.add("CUMSUM", [b.input((4, 1), dtype=dtype), b.constant(np.array(1, np.int32))], exclusive=exclusive)
     info = np.iinfo(dtype)

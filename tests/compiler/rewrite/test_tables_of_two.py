@@ -1,4 +1,4 @@
-"""Float32 functions of two tensors of bytes, or of one and of constants: a table of all pairs that equals LiteRT's."""
+"""Float32 functions of two tensors of bytes, or of one and constants: a table of all pairs that equals LiteRT's."""
 
 from collections.abc import Callable
 
@@ -35,17 +35,17 @@ def squared(b: ModelBuilder, x: int, y: int) -> int:
 
 
 def gate(b: ModelBuilder, x: int, y: int) -> int:
-    """As channel attention of PyTorch has it: the logistic of a sum."""
+    """As in PyTorch's channel attention: the logistic of a sum."""
     return b.add("LOGISTIC", [b.add("ADD", [y, x], shape=(256, 256))])
 
 
 def halves(b: ModelBuilder, x: int, y: int) -> int:
-    """Sums of which every fourth lies between two codes, where float32's rounding decides for each pair."""
+    """Every fourth sum lies between two codes, so float32's rounding decides for each pair."""
     return b.add("MUL", [b.add("ADD", [x, b.add("MUL", [y, number(b, 2)])], shape=(256, 256)), number(b, 0.25)])
 
 
 def angle(b: ModelBuilder, x: int, y: int) -> int:
-    """The kernel takes one shape."""
+    """The kernel requires equal shapes."""
     whole = b.constant(np.array([256, 256], np.int32))
     return b.add("ATAN2", [b.add("BROADCAST_TO", [each, whole]) for each in (x, y)])
 
@@ -65,7 +65,7 @@ def test_every_pair_of_codes(build: Build, litert: Oracle) -> None:
 
 
 def slopes(b: ModelBuilder, x: int) -> int:
-    """PRELU with a slope for each channel."""
+    """PRELU with a slope per channel."""
     return b.add("PRELU", [x, b.constant(np.array([[0.25, -0.5, 0.01, 0, 1.5]], np.float32))])
 
 

@@ -1,4 +1,4 @@
-"""TRANSPOSE with a RESHAPE between it and another one: joined where that is faster, with the same bytes."""
+"""Two TRANSPOSE with a RESHAPE in between: merged where that is faster, with the same bytes."""
 
 import itertools
 import math
@@ -17,14 +17,14 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
 
-#: An order is a TRANSPOSE, a tuple a RESHAPE.
+#: A list is a TRANSPOSE, a tuple a RESHAPE.
 Step = Sequence[int]
 LAST, FIRST = [0, 2, 3, 1], [0, 3, 1, 2]
 PIXEL_SHUFFLE: list[Step] = [FIRST, (1, 3, 2, 2, 6, 5), [0, 1, 4, 2, 5, 3], (1, 3, 12, 10), LAST]
 
 
 def chain(shape: tuple[int, ...], steps: Sequence[Step], *, also: int | None = None) -> Model:
-    """A model of moves; with `also` the tensor after so many of them is an output, too."""
+    """A model of moves; with `also` the tensor after that number of moves is an output, too."""
     builder = ModelBuilder("chain")
     x = builder.input(shape, scale=0.5, zero_point=3)
     made = [x]
@@ -36,7 +36,7 @@ def chain(shape: tuple[int, ...], steps: Sequence[Step], *, also: int | None = N
 
 
 def rewritten(model: Model) -> list[str]:
-    """Names of the operators that are left; the outputs are held against the golden model's of all."""
+    """Names of the remaining operators; the outputs are compared with the golden model's."""
     shape = model.main.tensors[model.main.inputs[0]].shape
     data = np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)
     expected = golden.run(model, [data]).outputs
@@ -77,7 +77,7 @@ def test_what_stays(shape: tuple[int, ...], steps: Sequence[Step]) -> None:
 def test_random_chains(seed: int) -> None:
     rng = np.random.default_rng(seed)
     factors = [int(each) for each in rng.choice([1, 2, 3, 4, 5], rng.integers(3, 7))]
-    # Each axis as factors: RESHAPE groups them in another way, or other ones that need not fit.
+    # Each axis is given by factors; RESHAPE groups these differently, or uses others that need not fit.
     axes = [[each] for each in factors]
     steps = list[Step]()
     for _ in range(3):

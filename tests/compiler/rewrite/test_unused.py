@@ -1,4 +1,4 @@
-"""Operators whose results nothing reads go, of any kind that float32 may pass through."""
+"""Operators whose results nothing reads are removed, of any kind through which float32 may pass."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def number(b: ModelBuilder, value: object) -> int:
 
 
 def dead(b: ModelBuilder, op: str, x: int) -> int:
-    """An operator of float32."""
+    """A float32 operator."""
     if op in ("MEAN", "SUM", "REDUCE_MAX"):
         return b.add(op, [x, number(b, [2])], options={"keep_dims": True})
     if op == "RESIZE_BILINEAR":
@@ -39,11 +39,11 @@ def dead(b: ModelBuilder, op: str, x: int) -> int:
 @pytest.mark.parametrize("op", ["SOFTMAX", "BATCH_MATMUL", "MEAN", "SUM", "REDUCE_MAX", "RESIZE_BILINEAR", "ARG_MAX",
                                 "CUMSUM", "CONCATENATION", "SELECT_V2", "SIN", "ADD", "ADD_N", "GREATER"])
 def test_what_nothing_reads_goes(litert: Oracle, op: str) -> None:
-    """Here of an input, and of what is computed, one after the other."""
+    """Unused operators on an input, and on computed tensors, in a chain."""
     b = ModelBuilder(op)
     x = b.add("DEQUANTIZE", [b.input(SHAPE, scale=0.05, zero_point=3)])
     made = b.add("TANH", [x])
-    # A chain of dead ones goes from its end on.
+    # A chain of unused operators is removed from its end.
     last = dead(b, op, dead(b, "NEG", made))
     if b.tensors[last].dtype == "float32":
         dead(b, "ABS", last)
