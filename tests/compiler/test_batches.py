@@ -1,4 +1,4 @@
-"""Batches of a dense layer that is bound by its weights: each weight is fetched once, whatever the batch."""
+"""Batches of a dense layer that is bound by its weights: each weight is fetched once, for any batch size."""
 
 import numpy as np
 import pytest

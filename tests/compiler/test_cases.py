@@ -1,4 +1,4 @@
-"""Conformance cases and networks of ../shared, compiled, on the executor: every expected value, exactly."""
+"""Conformance cases and networks of ../shared, compiled, on the executor: exactly the expected values."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Networks whose constants are loaded as coded rows: exact, smaller, and checked as what the rows are."""
+"""Networks whose constants are loaded as coded rows: exact, smaller, and verified by what the rows decode to."""
 
 from dataclasses import replace
 
@@ -56,7 +56,7 @@ def test_without_the_option_nothing_is_coded() -> None:
 
 
 def test_rows_that_gain_nothing_stay_as_they_are() -> None:
-    """Spread over all values; longer or shorter than a row of the array; or decoded more slowly than memory is."""
+    """Rows with values of all sizes; runs that are not rows of the array; decoding slower than the memory."""
     config, rng = CONFIGS["n8"], np.random.default_rng(1)
     spread, zeros = rng.integers(0, 256, 800, np.uint8).tobytes(), bytes(800)
     assert coded_rows(spread, 8, config, SLOW) is None and coded_rows(zeros, 4, config, SLOW) is None
@@ -68,7 +68,7 @@ def test_rows_that_gain_nothing_stay_as_they_are() -> None:
 
 
 def test_the_check_decodes_them() -> None:
-    """A bit of a coded run is another weight, or another place of all that follow."""
+    """A bit of a coded run changes a weight, or shifts all that follows."""
     compiled = compile_model(sample("fully_connected", 3), CONFIGS["tiny"], memory=SLOW)
     loads = coded_loads(compiled)
     emitter = compiled.emitter

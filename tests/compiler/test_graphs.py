@@ -1,4 +1,4 @@
-"""Random graphs, compiled, on the executor == golden, with the race checker on."""
+"""Random graphs, compiled, on the executor equal golden, with the race checker on."""
 
 import numpy as np
 import pytest

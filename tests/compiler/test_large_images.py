@@ -1,4 +1,4 @@
-"""Networks with tensors much larger than the scratchpad: what is computed, in which rectangles and memory."""
+"""Networks with tensors much larger than the scratchpad: their results, rectangles and memory."""
 
 import itertools
 
@@ -44,7 +44,7 @@ def test_a_quarter_of_full_hd_made_twice_as_large() -> None:
 
 
 def _places_are_apart(compiled: Compiled) -> None:
-    """Tensors that are live at the same time have separate bytes; others may share them."""
+    """Tensors that are live at the same time have separate bytes; others may share bytes."""
     places = [(offset, offset + size, life) for _, region, offset, size, life in compiled.emitter.places()
               if region == REGION_ARENA]
     shared = 0

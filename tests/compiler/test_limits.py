@@ -1,4 +1,4 @@
-"""Small files that ask for a lot are refused at once, by name."""
+"""Small files with excessive demands are rejected at once, by name."""
 
 import time
 import tracemalloc
@@ -137,7 +137,7 @@ def test_the_shape_of_a_tensor_larger_than_memory() -> None:
     out = b.add("SHAPE", [b.input((1000, 65536, 6, 5), scale=0.1)], out_type="int32")
     model = parse_model(b.build(out), "m")
     tracemalloc.start()
-    # The input's address would be out of range; finding that out takes no memory.
+    # The input's address would be out of range; detecting that takes no memory.
     with pytest.raises(UnsupportedError) as caught:
         compile_model(model, load_config("n16"))
     assert str(caught.value) == ("m: the inputs must have at most 33,554,432 bytes together, not 1,966,080,000; use "

@@ -1,4 +1,4 @@
-"""Networks of the kinds that are in use, compiled, on the executor == golden, with the race checker on."""
+"""Networks of common kinds, compiled, on the executor equal golden, with the race checker on."""
 
 import numpy as np
 import pytest

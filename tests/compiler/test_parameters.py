@@ -1,4 +1,4 @@
-"""Axes, sizes, steps and the like that are none of a kernel's: refused in one message, or as in the golden model."""
+"""Axes, sizes, steps and the like that no kernel accepts: rejected in one message, or as in the golden model."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -19,7 +19,7 @@ from tq_hw.sim.golden.run import run
 
 
 def others(data: np.ndarray) -> Iterator[np.ndarray]:
-    """What a converter never writes in the place of a parameter."""
+    """Parameters that a converter never writes."""
     info = np.iinfo(data.dtype)
     yield np.zeros((0, *data.shape[1:]), data.dtype)
     yield data.reshape(-1)[:1].reshape(())
@@ -77,7 +77,7 @@ def test_other_parameters(op: str) -> None:
     ("PAD", [np.zeros((0, 2))]), ("MIRROR_PAD", [np.zeros((0, 2))]), ("TILE", [[]]), ("SLICE", [[], []]),
     ("STRIDED_SLICE", [[], [], []]), ("BROADCAST_TO", [[]]), ("RESHAPE", [[]]), ("SUM", [[]]), ("REDUCE_MAX", [[]])])
 def test_of_a_scalar(op: str, parameters: list[object]) -> None:
-    """It has no axes to be moved along: all of these leave it as it is."""
+    """It has no axes, so all of these leave it as it is."""
     b = ModelBuilder(op)
     constants = [b.constant(np.array(each, np.int32)) for each in parameters]
     model = parse_model(b.build(b.add(op, [b.input((), "int8", scale=0.1, zero_point=3), *constants])), op)

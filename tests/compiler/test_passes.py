@@ -1,4 +1,4 @@
-"""Every pass is observed once, in the order that is documented, and its result can be read."""
+"""Every pass is observed once, in the documented order, and its result can be printed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Random graphs of all operators, cold and warm, on executor and RTL == golden; what long runs once found."""
+"""Random graphs of all operators, cold and warm, on executor and RTL equal golden; findings of long runs."""
 
 import sys
 from collections.abc import Callable
@@ -29,7 +29,7 @@ from shrink import shrink
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("**/*.tflite"))
 CONFIGS = [load_config(name) for name in ("n16", "n8", "n9x8", "tiny")]
-#: Reasons for which graphs may be refused.
+#: Allowed reasons for the rejection of a graph.
 REASONS = ("scratchpad words, configuration", "micro-operations, configuration", "under --profile", "more than",
            "is float32 computed inside the model")
 
@@ -43,7 +43,7 @@ def _check(seed: int, job: Job) -> None:
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)
 def test_findings_of_long_runs(path: Path) -> None:
-    """On the presets, or on the configuration beside the file; under the profile that its folder is named for."""
+    """On the presets, or on the configuration next to the file, under the profile that the folder is named after."""
     own, model = path.with_suffix(".toml"), read_model(path)
     if path.parent.name in PROFILES:
         model = model.under(path.parent.name)
@@ -88,14 +88,14 @@ def test_a_graph_is_the_same_for_the_same_seed() -> None:
 
 
 def test_graphs_of_int16_are_valid() -> None:
-    """The first had a comparison at a scale of 1."""
+    """The first one once had a comparison at a scale of 1."""
     assert all(random_sixteen(seed).main.operators for seed in (91000207, *range(300)))
 
 
 def test_graphs_have_all_operators_and_all_forms() -> None:
     models = [random_graph(seed, group) for group in GROUPS for seed in range(110)]
     graphs = [model.main for model in models]
-    # No recipe: these are constants or have models of their own.
+    # Without recipe: these are constants or have models of their own.
     assert set(SIGNATURES) - {op.op for graph in graphs for op in graph.operators} <= {"SHAPE", "EMBEDDING_LOOKUP"}
     assert any(len(graph.outputs) > 2 for graph in graphs)
     assert any(set(graph.outputs) & set(graph.inputs) for graph in graphs)
@@ -117,9 +117,9 @@ def test_a_host_that_is_not_whole_is_noticed(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def _wrong(monkeypatch: pytest.MonkeyPatch, spoils: Callable[[Model], bool]) -> None:
-    """Let the golden model give wrong results for the models that `spoils` names."""
+    """Make the golden model give wrong results for the models that `spoils` selects."""
     def wrong(model: Model, *others: object) -> object:
-        result = run(model, *others)  # type: ignore[arg-type]  # what it is called with
+        result = run(model, *others)  # type: ignore[arg-type]  # the arguments of the call
         if spoils(model):
             for array in result.outputs:
                 array[...] = array == 0
@@ -131,7 +131,7 @@ def test_a_difference_is_kept_and_made_smaller(monkeypatch: pytest.MonkeyPatch, 
                                                capsys: pytest.CaptureFixture[str]) -> None:
     _wrong(monkeypatch, lambda model: any(op.op == "CONCATENATION" for op in model.main.operators))
     names = {seed: [op.op for op in random_graph(seed).main.operators] for seed in range(100) if seed % 8 != 7}
-    # Each eighth is of int16; some of what is computed in float32 is refused.
+    # Every eighth graph is int16; some float32 is not supported.
     seed = next(seed for seed, ops in names.items()
                 if len(ops) > 5 and "CONCATENATION" in ops and "DEQUANTIZE" not in ops)
     found = fuzz_graphs.run_chunk((seed, 1, Job("n8", keep=tmp_path)))

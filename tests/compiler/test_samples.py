@@ -1,4 +1,4 @@
-"""Compiled random layers on the executor == golden, at several configurations, with the race checker on."""
+"""Compiled random layers on the executor equal golden, at several configurations, with the race checker on."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""compiler.search: what is tried leaves every integer as it was, and the best of it is kept."""
+"""compiler.search: trials do not change any integer, and the best one is kept."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,7 @@ def cycles(model: Model, config: str) -> int:
 
 
 def test_rows_that_dip() -> None:
-    """The array waits for the second rectangle after all weights, so it is a small one."""
+    """The array waits for the second rectangle after all weights, so that one is small."""
     assert row_cuts(0, 12, 3, 3, dips=True) == [(0, 3), (3, 5), (5, 8), (8, 10), (10, 12)]
     assert row_cuts(0, 12, 3, 3) == [(0, 3), (3, 6), (6, 9), (9, 12)]
     assert row_cuts(0, 2, 3, 3, dips=True) == [(0, 2)]
@@ -61,7 +61,7 @@ def test_a_streamed_layer_becomes_faster(monkeypatch: pytest.MonkeyPatch) -> Non
     {"parts": 4}, {"parts": 1}, {"operation_cycles": 16}, {"dips": True}, {"tile_slots": 7}, {"tile_slots": 40}])
 @pytest.mark.parametrize("config", ["n16", "n8"])
 def test_every_move_leaves_the_integers(monkeypatch: pytest.MonkeyPatch, config: str, move: dict[str, int]) -> None:
-    """Applied to all layers, even where it does not pay."""
+    """Moves are applied to all layers, even where they do not pay."""
     monkeypatch.setattr(search, "_MOVES", (move,))
     monkeypatch.setattr(search, "_LEAST_CYCLES", -1 << 40)
     monkeypatch.setattr(search, "_LEAST_SHARE", -1e-9)
@@ -84,7 +84,7 @@ def test_the_best_trial_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("refused", [1, 2])
 def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatch, refused: int) -> None:
-    """A move is tried on all layers that it concerns, then on those that it makes faster: here layer 3 alone."""
+    """A move is tried on all layers that it concerns, then on those that it makes faster, here layer 3 only."""
     tried = []
 
     class Trial(search._Trial):
@@ -105,7 +105,7 @@ def test_a_trial_that_is_too_large_is_passed_over(monkeypatch: pytest.MonkeyPatc
 
 
 def test_slow_memory_is_read_once() -> None:
-    """Windows of two words take two loads of their bytes; where these cost more than steps, channels stay in words."""
+    """Windows of two words load their bytes twice; if that costs more than steps, channels stay in words."""
     model = convolutions(40, (3, 8), 3)
     inputs = [np.random.default_rng(1).integers(-128, 128, (1, 40, 40, 3)).astype(np.int8)]
     moved = {}

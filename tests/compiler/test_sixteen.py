@@ -1,4 +1,4 @@
-"""16x8 operators compiled: random models of one operator, on executor and RTL == golden; what is refused of them."""
+"""16x8 operators, compiled: random models of one operator on executor and RTL equal golden; messages about others."""
 
 import sys
 from collections.abc import Callable
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "sim/golden"))
 from agreement import Refused, check_model, check_oracle, random_config
 from random_sixteen import OPERATORS
 
-#: Tables of 64 pages, which take long to compile: one of them stands for all.
+#: Tables of 64 pages take long to compile, so there is only one of them.
 PAGED = ("ABS", "NEG", "EXP", "LOG", "RSQRT", "SQRT")
 PRODUCTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
@@ -59,7 +59,7 @@ def test_fully_connected_as_litert_rescales_it(seed: int, config: str) -> None:
 
 
 def repeated(scale: float, bias: int = 0) -> Model:
-    """A dense layer of 600 inputs that are four numbers, so that sums of 127 times the largest of them leave int32."""
+    """A dense layer of 600 inputs, four different numbers, so that sums of 127 times the largest exceed int32."""
     b = ModelBuilder("dense")
     x = b.add("TILE", [b.input((1, 4), "int16", scale=2.0**-12), b.constant(np.array([1, 150], np.int32))])
     weights = np.repeat(np.array([127, -127, 100, 3], np.int8), 600).reshape(4, 600)
@@ -94,7 +94,7 @@ def test_graphs_equal_golden() -> None:
 @pytest.mark.parametrize("profile", ["canon", "litert", "tflm"])
 def test_many_graphs_equal_golden(profile: str) -> None:
     for seed in range(20, 300):
-        # What the profile's engine has no kernel of int16 for is refused.
+        # Operators without int16 kernel in the profile's engine are rejected.
         with suppress(Refused):
             check_model(random_sixteen(seed).under(profile), random_config(seed), seed, trials=False)
 
@@ -109,7 +109,7 @@ def test_graphs_on_the_rtl_equal_golden() -> None:
 def test_golden_of_graphs_equals_the_public_engines(engine: str, oracles: Callable[[str], Oracle]) -> None:
     compared = 0
     for seed in range(30):
-        # Either has operators of int16 that the other one lacks.
+        # Either engine has int16 operators that the other one lacks.
         with suppress(Refused):
             check_oracle(random_sixteen(seed), seed, oracles(engine))
             compared += 1
@@ -117,7 +117,7 @@ def test_golden_of_graphs_equals_the_public_engines(engine: str, oracles: Callab
 
 
 def product(op: str, shape: tuple[int, ...], dims: tuple[int, ...], **options: OptionValue) -> Model:
-    """One operator of these weights and of 48-bit sums."""
+    """One operator with these weights and 48-bit sums."""
     rng, b = np.random.default_rng(1), ModelBuilder(op)
     axis = 3 if op.startswith("DEPTHWISE") else 0
     x = b.input(shape, "int16", scale=2.0**-12)

@@ -1,4 +1,4 @@
-"""The compiler's check of its own commands: it refuses streams with wrong results, and accepts all others."""
+"""The compiler's check of its own commands rejects streams with wrong results, and accepts all others."""
 
 import re
 import sys
@@ -65,7 +65,7 @@ def test_the_network_that_once_came_out_wrong_is_refused(config: str, shared: Pa
 
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_not_refused_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With hosts as they were: every stream is refused, or equals golden; without the check, some do not."""
+    """With the earlier search for hosts, a stream is rejected or equals golden; rejected ones are really wrong."""
     monkeypatch.setattr(uses, "find_hosts", old_hosts)
     model = _model(name, (1, 1, 16))
     image = np.random.default_rng(1).integers(-128, 128, (1, 1, 1, 16)).astype(np.int8)
@@ -83,7 +83,7 @@ def test_what_is_not_refused_is_right(name: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_places_that_are_not_the_copies_are_refused() -> None:
-    """A part moved by a byte; one beyond the end of its host."""
+    """A part moved by a byte, and one beyond the end of its host."""
     before = legalize(_model("nested", (1, 1, 16)))
     after = in_place(before)
     verify_places(before, after)
@@ -101,7 +101,7 @@ def test_places_that_are_not_the_copies_are_refused() -> None:
 
 
 def test_what_nothing_makes_is_refused() -> None:
-    """A result that only the caller reads, under another name; a layer that stands before its maker."""
+    """A result that only the caller reads, under another name; a layer before the one that makes its input."""
     source, made, other = (Value(name, at, (1, 1, 1, 4)) for at, name in enumerate(("x", "made", "other")))
     view = Value("view", 3, (1, 1, 4, 1), alias_of=made)
     layers = Move(0, "ABS", (source,), made, ()), Move(1, "NEG", (made,), other, ())

@@ -1,4 +1,4 @@
-"""Streams with one change: the check refuses them, or the executor's outputs stay the same."""
+"""Streams with one change: the check rejects them, or the executor's outputs do not change."""
 
 import sys
 from pathlib import Path
@@ -19,7 +19,7 @@ import stream_mutants
 from stream_mutants import CHANGES, Tally, check_mutants
 
 FEW = ("conv", "depthwise", "max_pool", "softmax", "rows", "reduce", "batch_matmul", "transpose", "chain")
-#: Changes that usually alter results: nearly all must be refused. Of the other changes, some must be.
+#: Changes that usually alter results: nearly all must be rejected. Of the other changes, some must be.
 MOSTLY = {"drop", "token", "address", "length"}
 
 
@@ -45,7 +45,7 @@ def test_many_mutants_are_refused_or_compute_the_same() -> None:
 
 
 def _refused(message: str, operation: Operation, **fields: int) -> None:
-    """Change fields of an operation of `COMPILED`; the check must say so."""
+    """Change fields of an operation of `COMPILED`; the check must report it."""
     before = dict(operation.fields)
     operation.fields.update(fields)
     try:

@@ -1,4 +1,4 @@
-"""Inferences after the first one: which constants stay resident, and that results stay the same."""
+"""Inferences after the first one: which constants stay resident, with the same results."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_the_same_constants_again_are_no_loss_and_others_are() -> None:
 @pytest.mark.parametrize("config", ["n16", "tiny"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_inferences_in_turn_equal_golden(kind: str, config: str) -> None:
-    """Inputs differ between inferences, so that stale inputs would show."""
+    """Inputs differ between inferences, so that stale inputs would be noticed."""
     model = sample(kind, 3)
     compiled = compile_model(model, PRESETS[config])
     program, scratchpad = compiled.program, None

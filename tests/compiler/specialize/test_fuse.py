@@ -1,4 +1,4 @@
-"""Elementwise layers of few words are one program, the same integers as layer by layer."""
+"""Elementwise layers of few words become one program, with the same integers as layer by layer."""
 
 import re
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class _Net:
 
 
 def _gru(net: _Net) -> list[int]:
-    """The elementwise part of a cell."""
+    """The elementwise part of a GRU cell."""
     xr, hr, xz, hz, xc, hc = (net.input(0.03 + 0.004 * n, 3 * n - 7) for n in range(6))
     h = net.input(1 / 128, 0)
     r, z = (net.op("LOGISTIC", net.op("ADD", *pair)) for pair in ((xr, hr), (xz, hz)))
@@ -69,14 +69,14 @@ def _gru(net: _Net) -> list[int]:
 
 
 def _two_results(net: _Net) -> list[int]:
-    """What is between and is an output, too, is written."""
+    """An intermediate result that is an output, too, is written."""
     x, y = net.input(0.05, -7), net.input(0.03, 12)
     total = net.op("ADD", x, y)
     return [total, net.op("MUL", net.op("LOGISTIC", total), net.op("SQUARED_DIFFERENCE", x, y))]
 
 
 def _same_twice(net: _Net) -> list[int]:
-    """An operand on both sides, extremes without tables, and functions of functions."""
+    """One operand on both sides, extremes without tables, and functions of functions."""
     x, y = net.input(0.05, -7), net.input(0.05, -7)
     most = net.op("MAXIMUM", x, y, scale=0.05, zero_point=-7)
     both = net.op("SUB", net.op("TANH", most), net.op("LOGISTIC", most))
@@ -84,7 +84,7 @@ def _same_twice(net: _Net) -> list[int]:
 
 
 def _many_tables(net: _Net) -> list[int]:
-    """Nine functions: more than the table has room for."""
+    """Nine functions, which need more room than the table has."""
     x, y = net.input(0.05, -7), net.input(0.03, 12)
     for number in range(9):
         x = net.op("ADD", net.op("LOGISTIC" if number % 2 else "TANH", x), y, scale=0.02 + number / 300)
@@ -124,7 +124,7 @@ def test_cells_that_follow_each_other_share_a_table() -> None:
 
 
 def test_tables_fill_one_half_before_the_other() -> None:
-    """Nine tables of three chains are in three loads, not four: the third one begins in the half of the second."""
+    """Nine tables of three chains take three loads, not four: the third one begins in the half of the second."""
     net = _Net((1, 16))
     x, ends = net.input(0.05, -7), [net.input(0.02 + n / 100, n) for n in range(9)]
     for first in range(0, 9, 3):
@@ -159,7 +159,7 @@ def test_a_table_of_the_half_before_is_still_there() -> None:
 
 
 def test_tables_come_between_the_sums_that_the_vector_unit_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces, as the search may choose it, none before the first sums; a table is whole before it is needed."""
+    """In pieces, as the search may choose, none before the first sums; each table is whole before it is used."""
     monkeypatch.setattr(Basis, "choice", lambda self: Choice(table_pieces=True))
     rng, net = np.random.default_rng(3), _Net((1, 128))
     weights = net.b.constant(rng.integers(-127, 128, (128, 128)).astype(np.int8), scale=0.01)
@@ -180,7 +180,7 @@ def test_tables_come_between_the_sums_that_the_vector_unit_waits_for(monkeypatch
 
 
 def test_what_a_chain_does_not_need_comes_after_the_one_before() -> None:
-    """Products of inputs, in front of all cells in the model, are each made after the cell before their own."""
+    """Products of inputs, which precede all cells in the model, are each computed after the previous cell."""
     rng, net = np.random.default_rng(3), _Net((1, 16))
     weights = net.b.constant(rng.integers(-127, 128, (16, 16)).astype(np.int8), scale=0.01)
 
@@ -204,7 +204,7 @@ def test_many_words_stay_layers_of_their_own() -> None:
 
 
 def test_a_part_that_does_not_take_all_is_refused() -> None:
-    """The check is told of fewer words, then of a stream that begins with the second element."""
+    """The check sees fewer words, then a stream that begins with the second element."""
     net = _Net((1, 8))
     emitter = net.compiled("tiny", *_gru(net)).emitter
     chain = next(number for number, layer in enumerate(emitter.graph.layers) if isinstance(layer, Chain))
@@ -222,7 +222,7 @@ def test_a_part_that_does_not_take_all_is_refused() -> None:
 
 
 def test_the_check_sees_vectors_that_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A chain whose vectors are longer than a register, as if registers were larger than they are."""
+    """A chain whose vectors are longer than a register, as if registers were larger."""
     corpus = Path(__file__).parents[1] / "corpus"
     name = "chain_longer_than_a_register"
     model, config = read_model(corpus / f"{name}.tflite"), load_config(str(corpus / f"{name}.toml"))

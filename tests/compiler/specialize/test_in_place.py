@@ -1,4 +1,4 @@
-"""Concatenations and slices without a copy == golden; what cannot do without one keeps it."""
+"""Concatenations and slices without copies equal golden; those that need a copy keep it."""
 
 from collections.abc import Callable
 
@@ -41,13 +41,13 @@ def _channels(n: _Net, x: int) -> int:
 
 
 def _rows_and_cols(n: _Net, x: int) -> int:
-    """Parts that have gaps themselves take no other layer's copies."""
+    """Parts that have gaps themselves do not take over copies of other layers."""
     halves = [n.concat([n.conv(x, 5), n.conv(x, 5)], 1) for _ in range(2)]
     return n.conv(n.concat(halves, 2), 6)
 
 
 def _heads(n: _Net, x: int) -> int:
-    """Boxes of two maps, as detection networks join them."""
+    """Boxes of two maps, as detection networks concatenate them."""
     small = n.b.add("MAX_POOL_2D", [x], filter_height=2, filter_width=2, stride_h=2, stride_w=2, padding="SAME")
     _, h, w, _ = n.b.tensors[small].shape
     parts = [n.reshape(n.conv(x, 12), (1, 9 * 7 * 3, 4)), n.reshape(n.conv(small, 8), (1, h * w * 2, 4))]
@@ -73,13 +73,13 @@ def _itself(n: _Net, x: int) -> int:
 
 
 def _blocks(n: _Net, x: int) -> int:
-    """Parts of whole words, written into the resident result; the last one is read as well."""
+    """Parts of whole words, written into the resident result; the last one is also read."""
     parts = [n.conv(x, 16), n.conv(x, 32), n.conv(x, 16)]
     return n.concat([n.conv(n.concat([*parts, n.conv(parts[2], 5)], 3), 4), n.conv(parts[2], 3)], 3)
 
 
 def _upsampled(n: _Net, x: int) -> int:
-    """The parts of a resize are parts of its result; 4x has more of them, 14 to 20 rows goes the long way."""
+    """The parts of a resize are parts of its result; 4x has more of them; from 36 to 40 rows stays the general case."""
     for size, half_pixel, corners in (((18, 14), True, False), ((36, 28), False, False), ((40, 28), False, True)):
         x = n.conv(n.b.add("RESIZE_BILINEAR", [x, n.b.constant(list(size))], half_pixel_centers=half_pixel,
                            align_corners=corners), 5, 1)

@@ -1,4 +1,4 @@
-"""compiler.tabled: a table in front of a folded convolution is looked up for its windows, with the same integers."""
+"""compiler.specialize.join_tables: a folded convolution applies the table before it, with the same integers."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from tq_hw.sim.executor import execute
 
 def tabled(shape: tuple[int, ...], scale: float = 0.02, *, kernel: int = 3, stride: int = 1, twice: bool = False,
            before: int = 0, after: str | None = None) -> Model:
-    """A logistic, a convolution, and an operator `after`; in front of them a convolution of `before` channels."""
+    """A logistic, a convolution, and an operator `after`; before them a convolution of `before` channels."""
     builder, rng = ModelBuilder("tabled"), np.random.default_rng(3)
     source = builder.input((*shape[:3], before or shape[3]), scale=scale, zero_point=3)
     if before:
@@ -35,7 +35,7 @@ def tabled(shape: tuple[int, ...], scale: float = 0.02, *, kernel: int = 3, stri
 
 
 def kinds(model: Model, config: str) -> list[type]:
-    """Compile, hold the executor against the golden model, return the layers' types."""
+    """Compile, compare the executor with the golden model, return the layers' types."""
     compiled = compile_model(model, PRESETS[config])
     shape = model.main.tensors[model.main.inputs[0]].shape
     rng = np.random.default_rng(5)
@@ -57,7 +57,7 @@ def test_a_table_behind_the_convolution_does_not_displace_its_own() -> None:
 
 
 def test_no_byte_becomes_the_padding() -> None:
-    """Of inputs close to 0 no logistic is -128, which stands around the image."""
+    """The logistic of inputs close to 0 is never -128, which is the padding."""
     assert kinds(tabled((1, 12, 10, 3), scale=0.001), "n16") == [Elementwise, Mac]
 
 
@@ -78,7 +78,7 @@ def test_many_channels_are_not_folded() -> None:
 
 
 def test_what_transposed_convolutions_make_in_phases_is_not_looked_up_from_memory() -> None:
-    """TRANSPOSE_CONV with strides writes parts of its output, each by a layer of its own."""
+    """TRANSPOSE_CONV with strides writes each part of its output by a layer of its own."""
     builder, rng = ModelBuilder("phases"), np.random.default_rng(3)
     source = builder.input((1, 1, 20, 6), scale=0.05)
     weights = builder.constant(rng.integers(-127, 128, (8, 1, 4, 6)).astype(np.int8), scale=0.01)

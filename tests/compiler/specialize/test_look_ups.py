@@ -1,4 +1,4 @@
-"""A zero point that a look-up takes off: the same results of every code, and where it may not."""
+"""Zero points that a look-up subtracts: the same results for every code, and cases where this is not allowed."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -54,7 +54,7 @@ def _result(node: Node) -> Ints:
 
 
 def _both() -> list[Node]:
-    """A difference of each sign under a product; another stream's difference stays."""
+    """Differences of each sign in products; another stream's difference stays."""
     one, other = _look_up(), _look_up(1)
     plus, minus, third = _minus(one, -128), _from(7, other), _from(-9, 0)
     first, second = _product(plus, minus), _product(plus, third)
@@ -64,7 +64,7 @@ def _both() -> list[Node]:
 
 
 def _square() -> list[Node]:
-    """The sign of both operands changes: that of the product stays."""
+    """Both operands change their sign, the product does not."""
     one = _look_up()
     minus = _from(-128, one)
     square = _product(minus, minus)
@@ -91,7 +91,7 @@ def test_the_same_results_with_fewer(make: Callable[[], list[Node]], fewer: int)
 
 
 def _stays(name: str) -> list[Node]:
-    """A look-up and what needs it."""
+    """A look-up and nodes that need it."""
     one = _look_up()
     plus, turned = _minus(one, 3), _from(3, one)
     other = Node({"alu": Alu.PASS}, 1)

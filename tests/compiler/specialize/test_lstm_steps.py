@@ -1,4 +1,4 @@
-"""The LSTM's layer: the activation program on every argument, and all steps against the golden model, both ways."""
+"""The LSTM's layer: the activation program for every argument, and all steps, compared with the golden model."""
 
 import numpy as np
 import pytest
@@ -137,7 +137,7 @@ def test_blocks_are_equally_full() -> None:
 
 
 def test_activation_lanes_serve_gates_of_any_cells() -> None:
-    """Of cells with a scale of 2^-15 a program makes the tanh; for the gates of such cells lanes do."""
+    """With a cell scale of 2^-15 a program computes the tanh; the gates still use lanes."""
     compiled = compile_model(lstm(0), PRESETS["n16"])
     layer, = (layer for layer in compiled.emitter.graph.layers if isinstance(layer, Lstm))
     assert layer.cell_scale_log2 == -15

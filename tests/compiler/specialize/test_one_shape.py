@@ -1,4 +1,4 @@
-"""Reshaped pixels stay in the scratchpad: layers that look at one pixel at a time see the same rows and columns."""
+"""Reshaped pixels stay in the scratchpad: layers that work on single pixels see the same rows and columns."""
 
 import importlib
 from dataclasses import replace
@@ -55,7 +55,7 @@ class _Net:
 
 
 def _stores(compiled: Compiled) -> int:
-    """Layers that write to memory."""
+    """Number of layers that write to memory."""
     return len({operation.layer for operation in compiled.emitter.stream.by_unit[Unit.STORE]})
 
 
@@ -81,7 +81,7 @@ def test_who_goes_through_memory_sees_them_as_they_were(config: str) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_rows_and_columns_of_parts_stay(config: str) -> None:
-    """A concatenation of rows has parts, which are found by its rows and columns."""
+    """A concatenation of rows has parts, whose places are given by rows and columns."""
     net = _Net()
     left, right = net.conv(net.x), net.conv(net.x)
     both = net.b.add("CONCATENATION", [left, right], axis=1)
@@ -101,7 +101,7 @@ def test_a_convolution_and_a_matrix_want_their_own(config: str) -> None:
 @pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.parametrize("other", [(4, 4, 24), (1, 16, 24), (8, 2, 24), (2, 8, 24), (16, 1, 24)])
 def test_parts_without_gaps_get_other_rows_and_columns(config: str, other: tuple[int, int, int]) -> None:
-    """As heads of detectors: pixels become rows, are scaled again, and joined behind those of another head."""
+    """As in heads of detectors: pixels become rows, are rescaled, and are concatenated with those of other heads."""
     net = _Net()
     heads = []
     for _ in range(3):
@@ -114,9 +114,9 @@ def test_parts_without_gaps_get_other_rows_and_columns(config: str, other: tuple
 
 @pytest.mark.parametrize("config", CONFIGS)
 def test_channels_of_a_part_keep_their_distances(config: str) -> None:
-    """A slice of channels has other distances of pixels than its own size, also where its rows and columns stay.
+    """Pixels of a slice of channels are further apart than its own size, also if its rows and columns do not change.
 
-    It was read as if it had no gaps when others of its group got new rows and columns (a focal modulation by Keras).
+    It was once read as if it had no gaps when others of its group got new rows and columns (Keras' focal modulation).
     """
     slices = [value for layer in _parts(config).emitter.graph.layers for value in layer.inputs
               if value.pitch is not None and value.shape[3] == 8]

@@ -1,4 +1,4 @@
-"""compiler.specialize.patches: patches side by side fill the words of the array, with the same integers."""
+"""compiler.specialize.patches: adjacent patches fill the words of the array, with the same integers."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ from tq_hw.sim.executor import execute
 
 def patches(shape: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, int], *, padding: str = "VALID",
             before: str | None = None) -> Model:
-    """A convolution that cuts an image into patches; `before` it an operator."""
+    """A convolution that divides an image into patches; `before` it an operator."""
     builder, rng = ModelBuilder("patches"), np.random.default_rng(3)
     source = builder.input(shape, scale=0.02, zero_point=3)
     if before is not None:
@@ -29,7 +29,7 @@ def patches(shape: tuple[int, ...], kernel: tuple[int, int], stride: tuple[int, 
 
 
 def kernel_of(model: Model, config: Config) -> tuple[int, int]:
-    """Compile, hold the executor against the golden model, return the kernel of the convolution's layer."""
+    """Compile, compare the executor with the golden model, return the kernel of the convolution's layer."""
     compiled = compile_model(model, config)
     shape = model.main.tensors[model.main.inputs[0]].shape
     rng = np.random.default_rng(5)
@@ -68,6 +68,6 @@ def test_patches_with_gaps_padding_or_in_common_stay(kernel: tuple[int, int], st
 @pytest.mark.parametrize(("shape", "size", "kernel"), [((1, 32, 32, 8), 4, (4, 4)), ((1, 64, 64, 3), 16, (16, 1))])
 def test_what_a_layer_makes_goes_through_memory_where_that_pays(shape: tuple[int, ...], size: int,
                                                                 kernel: tuple[int, int]) -> None:
-    """In the scratchpad its pixels have words of their own."""
+    """In the scratchpad its pixels would have words of their own."""
     model = patches(shape, (size, size), (size, size), before="LOGISTIC")
     assert kernel_of(model, PRESETS["n16"]) == kernel

@@ -1,4 +1,4 @@
-"""Few planes and pixels that change places by convolutions: exact for all shapes, on machines of all words."""
+"""Convolutions convert few planes to pixels and back: exact for all shapes, on machines of all word sizes."""
 
 from dataclasses import replace
 
@@ -66,9 +66,9 @@ def test_unsigned_bytes() -> None:
     ((1, 3, 12, 12), TO_PIXELS),  # few bytes
     ((1, 3, 37, 37), TO_PIXELS),  # pixels of which no group fills half a word
     ((1, 12, 32, 32), TO_PIXELS),  # many channels
-    ((2, 20, 30, 3), TO_PLANES),  # images whose planes would not follow each other
+    ((2, 20, 30, 3), TO_PLANES),  # images whose planes would not be consecutive
     ((3, 1, 20, 30), (1, 0, 2, 3)),  # nothing moves
-    ((1, 3, 20, 30), (0, 1, 3, 2))])  # planes that turn
+    ((1, 3, 20, 30), (0, 1, 3, 2))])  # transposed planes
 def test_what_stays(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
     assert Mac not in layers_of(transpose(shape, order), PRESETS["n8"])
 

@@ -1,4 +1,4 @@
-"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in each of their three forms == golden."""
+"""SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION in each of their three forms equal golden."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ IN_COLUMNS = [Move, Columns, Move]
 
 def _compare(op: str, shape: tuple[int, ...], config: Config, *, wide: bool = False) -> Compiled:
     b = ModelBuilder(op)
-    # A row of many classes must not have too many that are near its maximum: the kernels abort.
+    # Not too many numbers of a row with many classes may be near its maximum: the kernels would abort.
     x = b.input(shape, scale=0.05 if shape[-1] < 600 else 1.0, zero_point=shape[-1] % 240 - 120)
     options = {"beta": 1.0} if op == "SOFTMAX" else {}
     out = (b.add(op, [x], dtype="int16", scale=2.0**-16, zero_point=-32768, options=options) if wide
@@ -56,7 +56,7 @@ def test_many_rows_lie_in_lanes(op: str, config: Config) -> None:
 @pytest.mark.parametrize("config", [load_config("n8"), load_config("tiny"), ODD], ids=lambda config: config.name)
 @pytest.mark.parametrize("op", OPS)
 def test_long_rows_come_in_pieces(op: str, config: Config) -> None:
-    # Of whole and of part words, of whole chunks and a part of one.
+    # Whole and part words, whole chunks and part of one.
     for shape in ((2, 1499), (1, 2048), (1, 1, 2, 1153)):
         assert _kinds(_compare(op, shape, config)) == [LongRows]
 
@@ -73,13 +73,13 @@ def test_softmax_of_16_bits(shape: tuple[int, ...], kind: type) -> None:
 
 
 def test_a_row_in_each_lane_takes_a_tenth() -> None:
-    """A row after the other took 22 cycles per element here."""
+    """One row after the other took 22 cycles per element here."""
     compiled = _compare("SOFTMAX", (1, 4, 48, 48), load_config("n16"))
     assert sum(row.cycles for row in compiled.report) < 2.2 * 4 * 48 * 48
 
 
 def _between(shape: tuple[int, ...], op: str) -> Model:
-    """A program over rows between two layers that are in the scratchpad, which is kept busy by both."""
+    """A program on rows between two layers in the scratchpad, both of which keep it busy."""
     b = ModelBuilder("between")
     x = b.input(shape, scale=0.05)
     rows = b.add(op, [b.add("ADD", [x, x], scale=0.1, zero_point=4)], options={"beta": 1.0} if op == "SOFTMAX" else {})
@@ -103,7 +103,7 @@ def test_whole_words_of_rows_turn_in_the_scratchpad(op: str, shape: tuple[int, .
 
 
 def test_rows_turn_for_a_reader_from_memory() -> None:
-    """What a layer reads from memory in any case is stored when it has been transposed."""
+    """If a layer reads from memory anyway, its input is stored after it was transposed."""
     b = ModelBuilder("read")
     x = b.input((1, 4, 16, 16), scale=0.05)
     rows = b.add("SOFTMAX", [b.add("ADD", [x, x], scale=0.1)], options={"beta": 1.0})
@@ -117,7 +117,7 @@ def test_rows_turn_for_a_reader_from_memory() -> None:
 
 
 def test_few_words_of_rows_are_worked_on_several_times() -> None:
-    """Results of two elements at once: rows of 16 in four words took 2,674 cycles of the vector unit, one by one."""
+    """Two elements at once; one by one, rows of 16 in four words took the vector unit 2,674 cycles."""
     emitter = compile_model(_between((1, 4, 16, 16), "SOFTMAX"), load_config("n16")).emitter
     columns = [operation.fields for operation in emitter.stream.by_unit[Unit.VECTOR]
                if isinstance(emitter.graph.layers[operation.layer], Columns) and not operation.fields.get("kind")]

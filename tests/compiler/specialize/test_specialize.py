@@ -1,4 +1,4 @@
-"""compiler.specialize: which layers a rewrite makes, and that it leaves every integer as it was."""
+"""compiler.specialize: the layers that a rewrite makes, with the same integers."""
 
 from collections.abc import Callable
 
@@ -24,7 +24,7 @@ def made(shape: tuple[int, ...], add: Add, scale: float = 0.05) -> Model:
 
 
 def kinds(model: Model, config: str) -> list[type]:
-    """Compile, hold the executor against the golden model on extreme and random inputs, return the layers' types."""
+    """Compile, compare executor and golden model for extreme and random inputs, return the layers' types."""
     compiled = compile_model(model, PRESETS[config])
     shape = model.main.tensors[model.main.inputs[0]].shape
     rng = np.random.default_rng(5)
@@ -53,7 +53,7 @@ def test_resize_of_few_channels_goes_by_words(config: str, shape: tuple[int, ...
     assert set(found) == {Mac}
     layers = compile_model(model, PRESETS[config]).emitter.graph.layers
     assert not any(layer.depthwise for layer in layers)
-    # Each output takes at most two taps an axis, whatever else is in the matrices.
+    # Each output uses at most two taps per axis, whatever else is in the matrices.
     _, height, width, channels = model.main.tensors[model.main.outputs[0]].shape
     assert height * width * channels <= sum(layer.macs for layer in layers) <= 4 * height * width * channels
 

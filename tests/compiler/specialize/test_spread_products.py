@@ -1,4 +1,4 @@
-"""A byte of each pixel times a constant of each channel: one convolution, exact for all bytes."""
+"""The product of a byte per pixel and a constant per channel: one convolution, exact for all bytes."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from tq_hw.sim.golden.run import run
 
 
 def _product(factors: np.ndarray, *, zero_point: int = -128, table: bool = True, twice: bool = False) -> Model:
-    """Sums of the channels of 256 pixels, a function of them, times a constant of each of the channels."""
+    """Sums of the channels of 256 pixels, a function of them, times a constant per channel."""
     b = ModelBuilder("product")
     x = b.input((1, 16, 16, 3), scale=0.05)
     weights = b.constant(np.ones((1, 1, 1, 3), np.int8), scale=0.5)
@@ -54,6 +54,6 @@ def test_of_the_serial_machine() -> None:
 
 
 def test_what_others_need_stays() -> None:
-    """Nine bits go into two weights only if nobody else has the byte."""
+    """Nine bits go into two weights only if nothing else reads the byte."""
     layers = _layers(_product(np.arange(0, 255, 6), twice=True))
     assert [layer.op for layer in layers if isinstance(layer, Elementwise)] == ["LOGISTIC", "MUL", "ADD", "ADD"]

@@ -1,4 +1,4 @@
-"""Which layers take tables: sums and products of few words do without, and several functions share one."""
+"""Which layers use tables: sums and products of few words do not, and several functions share one."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 
-#: Scales and zero points of both inputs: the first larger, the second, both alike; ends of the range.
+#: Scales and zero points of both inputs: a larger first scale, a larger second, equal ones; extremes of the range.
 OPERANDS = [((0.05, -7), (0.031, 12)), ((0.011, 127), (0.4, -128)), ((0.02, -128), (0.02, 127))]
 
 

@@ -1,4 +1,4 @@
-"""Transposes in the scratchpad: axes permuted in the scratchpad, exact for all shapes, in as few beats as said."""
+"""Transposes in the scratchpad are exact for all shapes, and take no more beats than stated."""
 
 from dataclasses import replace
 
@@ -43,7 +43,7 @@ def between() -> Model:
 
 
 def transposes(model: Model, config: Config, *, resident: bool = False) -> list[bool]:
-    """For each transpose of a compiled model whether both of its ends are in the scratchpad; outputs are checked."""
+    """For each transpose of a compiled model, whether both of its ends are in the scratchpad; outputs are checked."""
     compiled = compile_model(model, config, resident=resident)
     shape = model.main.tensors[model.main.inputs[0]].shape
     data = np.random.default_rng(1).integers(-128, 128, shape).astype(np.int8)
@@ -98,7 +98,7 @@ def test_smaller_register_files_and_buffers() -> None:
 
 
 def test_three_cycles_a_word() -> None:
-    """Out of the accumulators, into the registers, out of them; the array takes two."""
+    """From the accumulators, into the registers, and from these; the array takes two cycles."""
     stream = compile_model(transpose((1, 64, 64, 16), (0, 3, 1, 2)), N16, resident=True).emitter.stream
     vector = [operation.fields for operation in stream.by_unit[Unit.VECTOR]]
     assert sum(f["slots"] * (4 if f.get("a_type") else 1) for f in vector) == 3 * 4096

@@ -1,4 +1,4 @@
-"""Attention whose scores lie across == golden: with what moves, of any heads, and where they are left as they are."""
+"""Attention with transposed scores equals golden: which moves are left, for any heads, and where scores stay."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from attention_cycles import cycles
 
 ODD = Config("odd", 4, 12, 4, 16 << 10)
-#: Two output blocks a word, two beats a word of accumulators.
+#: Two output blocks per word, two beats per word of accumulators.
 HALVES = Config("halves", 16, 8, 4, 64 << 10)
 CONFIGS = [load_config("n16"), load_config("n8"), ODD, HALVES]
 
@@ -50,7 +50,7 @@ def test_scores_lie_across(config: Config, between: str, apart: bool) -> None:
     for tokens, heads, width in (((52, 52), 3, 16), ((70, 33), 2, 7)):
         kinds = _kinds(_compare(attention(*tokens, heads, width, between=between, apart=apart), config))
         assert kinds.count(Columns) == 1
-        # Queries, keys, values and results: no scores.
+        # Only queries, keys, values and results may move, not scores.
         assert sum(issubclass(kind, Move) for kind in kinds) <= 4
 
 
@@ -62,7 +62,7 @@ def test_a_scale_of_scores_is_looked_up_by_the_product() -> None:
 
 def test_keys_that_the_product_turns_need_no_move() -> None:
     compiled = _compare(attention(52, 52, 1, 16, apart=True), load_config("n16"))
-    # With one head TRANSPOSE is none, and queries, values and results are transposed.
+    # With one head the model's TRANSPOSE moves nothing; queries, values and results are transposed.
     assert sum(issubclass(kind, Move) for kind in _kinds(compiled)) == 3
 
 
@@ -83,11 +83,11 @@ def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
     for _ in range(2):
         layers.append(transposed(values[-1], Move(0, "TRANSPOSE", (values[-1],), values[-1], ())))
         values.append(layers[-1].output)
-    # Transposed twice is not transposed: a reader gets the first one's bytes.
+    # Two transposes cancel out: a reader gets the bytes of the first one's input.
     reader = Move(1, "RESHAPE", (values[-1],), Value("y", 1, shape), ())
     made = joined_moves(Graph((*layers, reader), (values[0],), (reader.output,)))
     assert [type(layer) for layer in made] == [Move] and made[0].inputs[0].root is values[0]
-    # An output is made by one move.
+    # An output needs one move.
     made = joined_moves(Graph(tuple(layers), (values[0],), (values[-1],)))
     move, = made
     assert isinstance(move, Move) and move.inputs == (values[0],) and move.output is values[-1]
@@ -102,7 +102,7 @@ def test_attention_takes_fewer_cycles() -> None:
 
 
 def test_what_lives_on_has_no_maker() -> None:
-    """It may be read before it is made."""
+    """A persistent value may be read before it is made."""
     state = Value("state", 0, (1, 1, 4, 4), initial=np.zeros(16, np.int8))
     source, made = Value("x", 1, (1, 1, 4, 4)), Value("y", 2, (1, 1, 4, 4))
     for value, there in ((state, False), (Value("z", 3, (1, 1, 4, 4)), True)):

@@ -1,4 +1,4 @@
-"""The search for dependences == comparing with every earlier operation."""
+"""The search for dependences gives the same as a comparison with every earlier operation."""
 
 import numpy as np
 

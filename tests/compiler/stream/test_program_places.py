@@ -1,4 +1,4 @@
-"""Programs in the micro-operation memory: each operation runs its own, and few words are written for it."""
+"""Programs in the micro-operation memory: each operation runs its own one, and few words are written for it."""
 
 import random
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ Uop = Mapping[str, int]
 
 
 def _uop(chance: random.Random) -> dict[str, int]:
-    """Micro-operations of two kinds, whose constants are drawn."""
+    """A micro-operation of one of two kinds, with random constants."""
     found = {"alu": chance.randint(0, 1), "immediate": chance.randint(-3, 3), "shift": chance.choice((0, -7)),
              "zero_point": chance.choice((0, 0, 5))}
     return {name: value for name, value in found.items() if value or chance.randint(0, 1)}
@@ -66,7 +66,7 @@ def _words_written(stream: Stream) -> int:
 
 
 def _hold_programs(stream: Stream, programs: list[list[dict[str, int]]]) -> None:
-    """Run the stream: each operation finds its program in the memory, and its meaning says where."""
+    """Run the stream: each operation must find its program in the memory, where its meaning says."""
     memory: dict[int, Uop] = {}
     operations = []
     for item in stream.items:
@@ -79,13 +79,13 @@ def _hold_programs(stream: Stream, programs: list[list[dict[str, int]]]) -> None
             assert item.meaning.code.first == f["first"]
             assert (f["body_first"], f["body_last"]) == (f["last"] + 1, f["last"])
             assert f["last"] < CONFIG.uops
-    # As the check of the compiler compares them: a field that is 0 is there or not.
+    # The compiler's check compares programs; fields that are 0 may be missing.
     assert operations == programs
 
 
 @pytest.mark.parametrize("seed", range(40))
 def test_every_operation_finds_its_program(seed: int) -> None:
-    """Programs of all lengths come and go as the emitter lets them: one after the other, from 0 on when it is full."""
+    """Programs of all lengths, placed as by the emitter: one after the other, again from 0 when the memory is full."""
     chance = random.Random(seed)
     stream, at = Stream(CONFIG, [str(number) for number in range(60)]), 0
     there: list[tuple[int, list[dict[str, int]]]] = []
@@ -112,7 +112,7 @@ def test_every_operation_finds_its_program(seed: int) -> None:
 def _steps(count: int) -> tuple[Stream, list[list[dict[str, int]]]]:
     """Steps of an unrolled network: a product of the array, then ten micro-operations with constants of their own.
 
-    A table comes between the sums of a product. From the second step on the array waits for what the step before made.
+    A table is loaded between the sums of a product. From the second step on, the array waits for the previous step.
     """
     stream, at, programs = Stream(CONFIG, [str(number) for number in range(2 * count)]), 0, []
     state = Access("pad", 0, 4)
@@ -138,7 +138,7 @@ def test_the_programs_of_a_step_stand_where_those_of_the_last_one_stood() -> Non
     before = _words_written(stream)
     place_programs(stream)
     _hold_programs(stream, programs)
-    # From the second step on both programs are there at once; then a header and a constant for each.
+    # From the second step on both programs are in the memory; each takes a header and a constant.
     first = sum(len(_words(uop)) + 1 for uops in programs[:4] for uop in uops)
     assert _words_written(stream) <= first + 6 * 2 * 11 < before
 
@@ -150,13 +150,13 @@ def test_a_program_is_written_where_the_vector_unit_waits_for_the_array() -> Non
     _hold_programs(stream, programs)
     kinds = ["write" if isinstance(item, UopWrite) else "run" if isinstance(item, Operation) and
              item.unit is Unit.VECTOR else "array" for item in stream.items]
-    # The array waits for nothing in the first step; the second run of each is that of the table.
+    # In the first step the array waits for nothing; the second run of each step loads the table.
     assert kinds == (["array", "write", "run", "run", *["write"] * 10, "run"]
                      + ["array", *["write"] * 11, "run", "run", "run"])
 
 
 def test_a_product_that_needs_nothing_new_leaves_no_time() -> None:
-    """What comes after its sums is written where the array waited last, and its own micro-operation, too."""
+    """Programs needed after its sums are written where the array last waited, and so is its own micro-operation."""
     stream, state = Stream(CONFIG, [str(number) for number in range(5)]), Access("pad", 0, 4)
     programs = [[{"immediate": 10 * layer + number} for number in range(2)] for layer in range(5)]
     for layer, uops in enumerate(programs):
@@ -172,7 +172,7 @@ def test_a_product_that_needs_nothing_new_leaves_no_time() -> None:
 
 
 def test_without_room_apart_all_stay_where_they_are() -> None:
-    """Two programs that fill the memory are in use until the end; of the first another one displaces what is done."""
+    """Two programs that fill the memory are in use until the end; another one replaces a finished part of the first."""
     stream = Stream(CONFIG, [str(number) for number in range(9)])
     size = CONFIG.uops
     long, short = [[{"immediate": number + base} for number in range(length)]

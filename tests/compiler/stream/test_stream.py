@@ -1,4 +1,4 @@
-"""Tokens never outgrow a unit's counter, whichever unit runs ahead."""
+"""Tokens never overflow a unit's counter, whichever unit runs ahead."""
 
 import pytest
 
@@ -10,7 +10,7 @@ LIMIT = 255
 
 
 def _most_tokens(stream: Stream, ahead: Unit) -> int:
-    """Run the operations, those of `ahead` whenever they can, and return the most tokens that a unit held of one."""
+    """Run the operations, those of `ahead` as early as possible; return the most tokens of a kind that a unit held."""
     held: dict[tuple[Unit, Unit], int] = {}
     at = dict.fromkeys(stream.by_unit, 0)
     most = 0
