@@ -31,8 +31,8 @@ def _reported() -> Iterator[None]:
     try:
         yield
     except DataflowError as error:
-        raise DataflowError(f"internal error: the compiler's check refuses its own commands: {error}; this is a bug "
-                            "in tq-hw, please report it with the model and the configuration") from None
+        raise DataflowError(f"internal error: the check of the compiled commands failed: {error}; this is a bug in "
+                            "tq-hw, please report it with the model and the configuration") from None
 
 
 def verify_makers(before: Graph, after: Graph) -> None:

@@ -36,7 +36,7 @@ class DecodedRows:
         """Return the offset in `data` of a load's bytes."""
         place = self._places.get(_key(fields))
         if place is None or fields["region"] != REGION_IMAGE:
-            raise DataflowError("a load of coded rows reads them in the image, a row for a word")
+            raise DataflowError("a load of coded rows must read the image, one row per word")
         return place
 
 

@@ -109,7 +109,7 @@ class Contents:
         for value in read:
             self._given.add(id(value.root))
             if id(value.root) not in self._whole and not self.find(number, value).grid().all():
-                raise DataflowError(f"{self.names[number]} reads bytes of {value.name!r} that no layer makes")
+                raise DataflowError(f"{self.names[number]} reads bytes of {value.name!r} that no layer writes")
         output = layer.output
         if isinstance(layer, Move):
             self._move(number, layer)
@@ -210,7 +210,7 @@ class Contents:
             whole, place = value, Pitch(0, w * c, c)
             if (number, id(value)) not in self._made:
                 if value.alias_of is None or value.pitch is None or (number, id(value.alias_of)) not in self._made:
-                    raise DataflowError(f"its layer does not make {value.name!r}")
+                    raise DataflowError(f"its layer does not write {value.name!r}")
                 whole, row = value.alias_of, value.alias_of.place.row_bytes
                 place = Pitch(value.pitch.offset_bytes // row * w * c, value.pitch.row_bytes // row * w * c, c)
             self._found[key] = Found(self._made[number, id(whole)], whole.size_bytes, place, value.shape, self.numbers)

@@ -22,15 +22,15 @@ def folded(machine: Machine, part: Part) -> None:
     f, tile, layer, fold = machine.fields, part.tile, part.tile.layer, part.fold
     assert fold is not None
     if f["kernel_blocks"] != len(fold.steps):
-        raise DataflowError(f"it takes {f['kernel_blocks']} steps, its windows {len(fold.steps)}")
+        raise DataflowError(f"it has {f['kernel_blocks']} steps, but its windows need {len(fold.steps)}")
     _, h, w, c = layer.inputs[0].shape
     table = _fold_table(machine, part)
     rows = _rows(table, tile.rows, layer.stride[0], layer.pad[0], h, (f["row_first"], f["row_stride"], f["in_rows"]),
                  f["in_row_step"])
     if rows.elsewhere:
-        raise DataflowError("its rows lie elsewhere in the image than those of the layer's windows")
+        raise DataflowError("its rows are not those of the layer's windows")
     if rows.outside and f["zero_point"] != layer.pad_value:
-        raise DataflowError(f"its padding is {f['zero_point']}, the layer's {layer.pad_value}")
+        raise DataflowError(f"its padding is {f['zero_point']}, but the layer's is {layer.pad_value}")
     if rows.uneven:
         raise DataflowError("windows that share rows read them at different words")
     columns = np.arange(tile.cols[1])
@@ -144,7 +144,7 @@ def _read_table(machine: Machine, fold: FoldPlan, rows: int) -> tuple[tuple[int,
                 good = said == (s.kernel_row, (s.first_row - s.first_byte) % width, end) and feed.get(
                     "address", 0) == found.setdefault((s.kernel_row, s.piece), feed.get("address", 0))
             if not good:
-                raise DataflowError(f"entry {number} of the folding table is not that of its windows: {dict(feed)}")
+                raise DataflowError(f"entry {number} of the folding table does not fit its windows: {dict(feed)}")
         if len(feeds) < len(step):
             raise DataflowError(f"entry {number} of the folding table was never written")
     return tuple(tuple(found[row, piece] for piece in range(fold.pieces)) for row in range(rows))

@@ -20,7 +20,7 @@ def _check_place(size: int, place: Pitch, shape: tuple[int, int, int, int]) -> N
     n, h, w, c = shape
     last = place.offset_bytes + (n * h - 1) * place.row_bytes + (w - 1) * place.pixel_bytes + c
     if min(place.offset_bytes, place.row_bytes, place.pixel_bytes) < 0 or last > size:
-        raise DataflowError(f"a tensor of {shape} lies at {place} in one of {size} bytes")
+        raise DataflowError(f"a tensor of shape {shape} at {place} does not fit one of {size} bytes")
 
 
 def grid_of(array: Bytes, place: Pitch, shape: tuple[int, int, int, int]) -> Bytes:

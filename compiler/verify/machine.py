@@ -160,7 +160,7 @@ class Machine:
         try:
             return self.pad.bytes(words)
         except IndexError:
-            raise DataflowError(f"{what} is scratchpad word {int(words.max())} of {self._touched.size}") from None
+            raise DataflowError(f"{what} needs scratchpad word {int(words.max())} of {self._touched.size}") from None
 
     def read(self, words: Index, what: str) -> Bytes:
         """Return the bytes at addresses that the current operation reads, [..., byte]."""
@@ -221,7 +221,7 @@ class Machine:
         there = 0 if region is None else region.bytes.size
         if region is None or runs.low < 0 or runs.high > there:
             raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of region {number} are "
-                                f"{'written' if writes else 'read'}, which has {there} of them")
+                                f"{'written' if writes else 'read'}; the region has {there} bytes")
         other = Unit.LOAD if writes else Unit.STORE
         late = region.pending[other].late(self.order.known[other], runs)
         if late is not None:

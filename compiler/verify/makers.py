@@ -26,7 +26,7 @@ def check_makers(before: Graph, after: Graph) -> None:
         for value in values:
             root = value.root
             if root.data is None and root.initial is None and id(root) not in made:
-                raise DataflowError(f"{who} reads {value.name!r}, which nothing makes before")
+                raise DataflowError(f"{who} reads {value.name!r}, which nothing wrote before")
         if output is not None:
             made.add(id(output.root))
     known = {(who, state, writes) for who, _, state, writes in _state_reads(before)}
@@ -34,7 +34,7 @@ def check_makers(before: Graph, after: Graph) -> None:
     inner = {id(value.root.initial) for layer in before.layers if isinstance(layer, Lstm) for value in layer.inputs}
     for who, value, state, writes in _state_reads(after):
         if (who, state, writes) not in known and state not in inner:
-            raise DataflowError(f"{who} reads {value.name!r} behind {writes} of its writes, as it did not before")
+            raise DataflowError(f"{who} reads {value.name!r} after {writes} of its writes, unlike in the graph before")
 
 
 def _check_states(graph: Graph) -> None:
@@ -43,7 +43,7 @@ def _check_states(graph: Graph) -> None:
         for value in values:
             if value.root.initial is not None and (value.root is not value if output is None else
                                                    not who.endswith(_READ_STATES)):
-                raise DataflowError(f"{who} reads {value.name!r}, a state that only its owner and copies see")
+                raise DataflowError(f"{who} reads {value.name!r}, a state that only its owner and copies may read")
 
 
 def _readers(graph: Graph) -> Iterator[tuple[str, tuple[Value, ...], Value | None]]:

@@ -26,7 +26,7 @@ def look_up(machine: Machine, meaning: LookUp, found: Uses) -> None:
     slots = Slots.of(f, machine.config)
     words = slots.words("a")
     if table is None or not np.array_equal(words, slots.words("out")):
-        raise DataflowError("it looks up windows, and does not write them where they are")
+        raise DataflowError("it looks up windows but does not write them to their places")
     there = machine.read(words, "stream A")
     values = numbers.values(there)
     if values is not None:
@@ -74,7 +74,7 @@ def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: U
             machine.wide) == f["slots"] * f["out_blocks"] and f["chunk_slots"] >= f["slots"]:
         put(machine, slots, whole, 0, machine.wide[:, :, byte].reshape(f["out_blocks"], f["slots"], -1))
         return
-    raise DataflowError("it has no meaning, and its program moves no bytes")
+    raise DataflowError("it has no meaning, and its program is no move of bytes")
 
 
 def _move_sums(machine: Machine, slots: Slots) -> None:
@@ -82,7 +82,7 @@ def _move_sums(machine: Machine, slots: Slots) -> None:
     values = np.empty((f["out_blocks"], f["slots"], slots.channels), machine.numbers.dtype)
     for buffers, part in take_sums(machine):
         if buffers.bytes is None:
-            raise DataflowError("the accumulators hold sums of a tile, not bytes that move")
+            raise DataflowError("the accumulators hold sums of a tile, not moved bytes")
         for o, low, high in zip(buffers.block[part], buffers.first[part], buffers.last[part], strict=True):
             values[o, low:high] = buffers.bytes[o, low:high]
     for sub, which in slots.parts():

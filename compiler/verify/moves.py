@@ -77,7 +77,7 @@ def _load_form(width: int, fields: tuple[int, ...]) -> _Load:
     emits[-1], advances[-1] = last_emit, last_advance
     emits, advances = np.tile(emits, count1), np.tile(advances, count1)
     if int(emits.min()) < 1 or max(emit, last_emit) > width or int(advances.max()) > width:
-        raise DataflowError(f"a load puts 1 to {width} bytes into a word and goes on by at most {width}")
+        raise DataflowError(f"a load must put 1 to {width} bytes into a word and advance by at most {width}")
     lanes = np.arange(width)
     source = (np.cumsum(advances) - advances)[:, None] + lanes - before
     inside, emitted = (source >= 0) & (source < size), lanes < emits[:, None]
@@ -107,8 +107,8 @@ def load(machine: Machine) -> None:
     runs = form.runs.at(f["memory_offset_bytes"])
     if region == REGION_IMAGE:
         if runs.low < 0 or runs.high > len(numbers.image):
-            raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of the image are read, which has "
-                                f"{len(numbers.image)}")
+            raise DataflowError(f"bytes {runs.low}..{runs.high - 1} of the image are read; the image has "
+                                f"{len(numbers.image)} bytes")
     else:
         machine.touch_bytes(region, runs, False)
     if form.codes is not None and machine.exists(area):
@@ -204,7 +204,7 @@ def store(machine: Machine) -> None:
     f, numbers = machine.fields, machine.numbers
     take, last, lane = f["take_bytes"], f["last_take_bytes"], f["lane"]
     if min(take, last) < 1 or lane + max(take, last) > machine.config.word_bytes:
-        raise DataflowError(f"a store takes 1 to {machine.config.word_bytes} bytes of a word")
+        raise DataflowError(f"a store must take 1 to {machine.config.word_bytes} bytes of a word")
     form = _store_form(_STORE(f))
     area, number = Area(f["source"], form.words), f["region"]
     runs = form.runs.at(f["memory_offset_bytes"])

@@ -68,8 +68,8 @@ class Order:
             self._taken[giver][unit] += count
             taken, given = self._taken[giver][unit], self._given[giver][unit]
             if taken > len(given):
-                raise DataflowError(f"it waits for token {taken} of the {giver.name.lower()} unit, and the operations "
-                                    f"before it give {len(given)}")
+                raise DataflowError(f"it waits for token {taken} of the {giver.name.lower()} unit, but the operations "
+                                    f"before it give only {len(given)}")
             if count:
                 known = list(map(max, known, self._done[giver][given[taken - 1]]))
         self.known = known

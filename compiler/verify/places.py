@@ -66,5 +66,5 @@ def _computing(graph: Graph) -> list[tuple[int, Layer]]:
 
 def _refuse(what: str, found: Bytes, wanted: Bytes, numbers: Numbers) -> None:
     at = int(np.flatnonzero((found != wanted).reshape(-1))[0])
-    raise DataflowError(f"{what}, byte {at}, {numbers.describe(int(found.reshape(-1)[at]))}; without places it is "
+    raise DataflowError(f"{what}, byte {at}, {numbers.describe(int(found.reshape(-1)[at]))}; with copies it is "
                         f"{numbers.describe(int(wanted.reshape(-1)[at]))}")

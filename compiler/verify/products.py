@@ -20,13 +20,13 @@ def product_terms(machine: Machine, terms: Terms) -> None:
     """Check the reads of an operation on rows: slots are rows, input blocks their elements."""
     f = machine.fields
     if f["mode"] != ArrayMode.GEMM or (f["kernel_rows"], f["kernel_cols"]) != (1, 1):
-        raise DataflowError("products of rows have a kernel of one row and column")
+        raise DataflowError("products of rows must have a kernel of one row and one column")
     _rows(machine, terms)
     if isinstance(terms.weights, bytes):
         words = _weight_area(machine, f["out_blocks"])
         data, rows = np.frombuffer(terms.weights, np.uint8), words.counts[0] * words.counts[1]
         if data.size != rows * machine.config.cols:
-            raise DataflowError(f"it has {rows} rows of weights, its matrix {data.size // machine.config.cols}")
+            raise DataflowError(f"it has {rows} rows of weights, but its matrix has {data.size // machine.config.cols}")
         if machine.exists(words):
             machine.reads(words)
         constants(machine, words, data.reshape(*words.counts, -1), None, "weights")
@@ -47,7 +47,7 @@ def _rows(machine: Machine, terms: Terms) -> None:
     inside = (f["row_first"] + row * f["row_stride"] < f["in_rows"]) & (
         f["col_first"] + col * f["col_stride"] < f["in_cols"])
     if not inside.all() or f["row_first"] or f["col_first"]:
-        raise DataflowError("some of its rows lie outside of the image that it says it has")
+        raise DataflowError("some of its rows are outside the image that its fields describe")
     words = (f["in_base"] + row * f["in_row_step"] + col * f["in_col_step"])[:, None] + blocks * f[
         "kernel_block_step"]
     words = machine.words(words)
@@ -84,7 +84,7 @@ def moved_bytes(machine: Machine) -> Bytes:
     """Return the bytes [block, slot, column] of sums with one weight of 1 and all others 0."""
     f, config = machine.fields, machine.config
     if f["mode"] == ArrayMode.DEPTHWISE:
-        raise DataflowError("it has no meaning, and a depthwise operation moves no bytes")
+        raise DataflowError("it has no meaning, and a depthwise operation is no move of bytes")
     x = _folded(machine, f) if f["mode"] == ArrayMode.FOLDED else _words_in(machine, f)
     steps, used = x.shape[1:]
     words = f["weight_base"] + np.arange(f["out_blocks"])[:, None] * f["weight_block_step"] + np.arange(

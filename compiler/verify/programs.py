@@ -40,11 +40,12 @@ def check_body(machine: Machine, meaning: Streams, found: Uses) -> None:
     f, (first, count) = machine.fields, meaning.body
     repeats, begin = f["repeat1"] * f["repeat2"], f["body_first"]
     if max(0, f["body_last"] - begin + 1) != count or (count and begin - f["first"] != first):
-        raise DataflowError(f"it repeats micro-operations {body_of(f)}, its program {range(first, first + count)}")
+        raise DataflowError(f"it repeats micro-operations {body_of(f)}, but its program repeats "
+                            f"{range(first, first + count)}")
     if not any(found.streams.values()) and repeats != (meaning.repeats if count else 1):
-        raise DataflowError(f"it repeats its body {repeats} times, its program {meaning.repeats}")
+        raise DataflowError(f"it repeats its body {repeats} times, but its program {meaning.repeats} times")
     if found.vectors & found.left and f["slots"] > min(f["chunk_slots"], f["tile_slots"]):
-        raise DataflowError("each of its chunks goes on with what the one before left in registers")
+        raise DataflowError("each of its chunks uses what the previous one left in registers")
 
 
 def check_program(machine: Machine, code: Code, found: Uses) -> None:
@@ -55,10 +56,10 @@ def check_program(machine: Machine, code: Code, found: Uses) -> None:
         for index, uop in enumerate(code.uops, code.first):
             there = machine.uops.get(index)
             if there != uop:
-                raise DataflowError(f"micro-operation {index} is not the one of its program: {there}, not {dict(uop)}")
+                raise DataflowError(f"micro-operation {index} differs from its program: {there}, not {dict(uop)}")
         machine.checked.add(key)
     if (f["first"], f["last"]) != (code.first, code.first + len(code.uops) - 1):
-        raise DataflowError(f"it runs micro-operations {f['first']}..{f['last']}, its program has {len(code.uops)} "
+        raise DataflowError(f"it runs micro-operations {f['first']}..{f['last']}, but its program has {len(code.uops)} "
                             f"from {code.first} on")
     check_registers(machine, found)
     _check_overlap(machine, code, register_span(f, machine.config))
@@ -77,7 +78,7 @@ def _check_overlap(machine: Machine, code: Code, span: int) -> None:
                 for register in range(first, first + (1 if once or uop.get(f"{name}_hold") else span)):
                     owner = owners.get(register, register)
                     if owner != first and register < VECTOR_REGISTERS:
-                        raise DataflowError(f"the vector in register {first} goes on in register {register}, where "
+                        raise DataflowError(f"the vector in register {first} continues in register {register}, where "
                                             f"that of register {owner} was written")
         if uop.get("destination", 0) in (Destination.REGISTER, Destination.REDUCE):
             first = uop.get("d_register", 0)
@@ -135,7 +136,7 @@ def take_sums(machine: Machine) -> list[tuple[Buffers, slice]]:
     taken, at = [], 0
     while at < len(block):
         if not machine.full:
-            raise DataflowError(f"it takes {len(block)} accumulator buffers, the array has filled {at}")
+            raise DataflowError(f"it takes {len(block)} accumulator buffers, but the array has filled {at}")
         head = machine.full[0]
         count = min(len(block) - at, len(head.block) - head.taken)
         here, there = slice(at, at + count), slice(head.taken, head.taken + count)
@@ -143,7 +144,7 @@ def take_sums(machine: Machine) -> list[tuple[Buffers, slice]]:
             np.array_equal(head.block[there], block[here] + base) and np.array_equal(head.first[there], first[here])
             and np.array_equal(head.last[there], last[here]))
         if not same:
-            raise DataflowError("the accumulator buffers are of other tiles: (block, first slot, last slot) "
+            raise DataflowError("the accumulator buffers hold other tiles: (block, first slot, last slot) "
                                 f"{_tile(head.block[there] - base, head.first[there], head.last[there])}, "
                                 f"not {_tile(block[here], first[here], last[here])}")
         taken.append((head, there))
@@ -170,7 +171,7 @@ def check_parameters(machine: Machine, meaning: Streams, found: Uses) -> None:
         if machine.right(key, words):
             return
     if not blocks or len(blocks) not in (1, f["out_blocks"]):
-        raise DataflowError(f"it reads parameters of {f['out_blocks']} output blocks, its layer has {len(blocks)}")
+        raise DataflowError(f"it reads parameters of {f['out_blocks']} output blocks, but its layer has {len(blocks)}")
     if not exists:
         machine.words(words.places())
     _check_parameters(machine, meaning, found, words)

@@ -114,7 +114,7 @@ class Replay:
                     except DataflowError as error:
                         raise DataflowError(f"{machine.title()}: {error}") from None
                     except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
-                        raise DataflowError(f"{machine.title()}: its fields do not fit what it is for: "
+                        raise DataflowError(f"{machine.title()}: its fields do not fit its purpose: "
                                             f"{error}") from None
                 case FoldWrite():
                     machine.folds[item.step] = item.feeds
@@ -187,7 +187,7 @@ class Replay:
         single = layer.depthwise or windows[0].fold is not None
         blocks = 1 if single else block_count(layer.inputs[0].shape[3], self.config)
         if not _cover((*layer.kernel, blocks), tuple((part.rows, part.cols, part.blocks) for part in windows)):
-            raise DataflowError("the operations on a tile do not cover its kernel, each tap once")
+            raise DataflowError("the operations on a tile do not cover each tap of its kernel once")
 
     def _vector(self, operation: Operation) -> None:
         machine, meaning, f = self.machine, operation.meaning, self.machine.fields

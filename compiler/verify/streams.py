@@ -41,13 +41,13 @@ def program(machine: Machine, meaning: Streams, found: Uses) -> None:
     for name, in_body in found.streams.items():
         walk = meaning.a if name == "a" else meaning.b
         if walk is None:
-            raise DataflowError(f"it reads stream {name.upper()}, and its layer has nothing there")
+            raise DataflowError(f"it reads stream {name.upper()}, but its layer has no such input")
         reads.append(_read(machine, slots, name, walk, in_body, found))
     if found.output:
         if meaning.out is None:
-            raise DataflowError("it writes, and its layer has no result there")
+            raise DataflowError("it writes a result, but its layer has none there")
         if isinstance(meaning.sums, Tile) and meaning.out != tile_pixels(meaning.sums, config, meaning.block):
-            raise DataflowError("its results are those of another tile than its sums")
+            raise DataflowError("its results and its sums belong to different tiles")
         written = _write(machine, slots, meaning.out)
         for words in reads:
             no_feedback(slots, words, written)
@@ -56,8 +56,8 @@ def program(machine: Machine, meaning: Streams, found: Uses) -> None:
 def _check_type(machine: Machine, name: str, walk: Walk) -> None:
     wanted = walk.of.type if isinstance(walk.of, Scratch) else walk.type
     if machine.fields[f"{name}_type"] != wanted:
-        raise DataflowError(f"stream {name.upper()} has elements of type {machine.fields[f'{name}_type']}, what it is "
-                            f"has elements of type {wanted}")
+        raise DataflowError(f"stream {name.upper()} has elements of type {machine.fields[f'{name}_type']}, but its "
+                            f"tensor has type {wanted}")
 
 
 def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, found: Uses) -> Index | Area:
@@ -93,8 +93,8 @@ def _read(machine: Machine, slots: Slots, name: str, walk: Walk, in_body: bool, 
             if in_body and len(repeat1) * walk.repeat1 != len(walk.of):
                 raise DataflowError(f"it takes {len(repeat1) * walk.repeat1} of {len(walk.of)} bytes of constants")
             if not machine.numbers.are(there, constant_bytes(walk, loops, low, bytes_)):
-                raise DataflowError(f"stream {name.upper()} from scratchpad word {int(at.flat[0])} on is not what its "
-                                    "constants are")
+                raise DataflowError(f"stream {name.upper()} does not have its constants from scratchpad word "
+                                    f"{int(at.flat[0])} on")
             continue
         wanted = expected(machine, walk, loops, low, bytes_)
         for word in range(count):
@@ -129,7 +129,7 @@ def _check_reduced(f: Mapping[str, int], channels: Index, most: int) -> None:
         slots == f["slots"] - 1)
     wanted = np.where(last, f["valid_lanes"] or most, most)
     if not (np.minimum(channels, most) == wanted).all():
-        raise DataflowError("it reduces elements that mean nothing, or not all that do")
+        raise DataflowError("it reduces undefined elements, or not all defined ones")
 
 
 def _write(machine: Machine, slots: Slots, walk: Walk) -> Index | Area:

@@ -80,7 +80,7 @@ def expected(machine: Machine, walk: Walk, loops: Loops, low: int, size: int, *,
     else:
         assert isinstance(walk.of, Value)
         if not 0 <= walk.start + int(places.min()) <= walk.start + int(places.max()) < walk.of.size_bytes:
-            raise DataflowError(f"its slots walk beyond the ends of {walk.of.name!r}")
+            raise DataflowError(f"its slots go beyond the ends of {walk.of.name!r}")
         found = machine.found(walk.of, made or walk.made)
         numbers = found.runs(walk.start + places, lanes)
     if int(left.min()) < low + size:
@@ -119,7 +119,7 @@ def slot_codes(machine: Machine, walk: Walk, loops: Loops, size: int, *, made: b
     else:
         assert isinstance(walk.of, Value)
         if not 0 <= walk.start + low <= walk.start + high < walk.of.size_bytes:
-            raise DataflowError(f"its slots walk beyond the ends of {walk.of.name!r}")
+            raise DataflowError(f"its slots go beyond the ends of {walk.of.name!r}")
         begin = machine.found(walk.of, made or walk.made).begin
         if begin is None:
             return None

@@ -32,7 +32,7 @@ def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
     elif isinstance(layer, Flat) and layer.body:
         _rows(machine, layer, meaning, found)
     elif isinstance(layer, Columns) and found.streams.get("a") and f["repeat1"] * f["repeat2"] != layer.output.shape[1]:
-        raise DataflowError(f"it sees {f['repeat1'] * f['repeat2']} of the {layer.output.shape[1]} elements of a row")
+        raise DataflowError(f"it reads {f['repeat1'] * f['repeat2']} of the {layer.output.shape[1]} elements of a row")
     if not (found.reduces and found.streams):
         _all_collected(machine)
 
@@ -53,7 +53,7 @@ def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
         if value.shape[1:3] != (1, 1) or (h, w) == (1, 1):
             wanted = Walk(value, out.run, out.start, out.at, out.block, out.row, out.col)
         if walk != wanted:
-            raise DataflowError(f"it takes other elements of {value.name!r} than those that its results are of")
+            raise DataflowError(f"it takes other elements of {value.name!r} than its results need")
 
 
 def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
@@ -71,7 +71,7 @@ def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
         loops = {(w * c, c, block), (block, c, 0), (block, w * c, 0)}
         if (walk.of is not wanted or (walk.run, walk.start, walk.at, walk.made) != (c, 0, 0, False)
                 or (walk.row, walk.col, walk.block) not in loops):
-            raise DataflowError("it takes other elements than those that its results are of")
+            raise DataflowError("it takes other elements than its results need")
 
 
 def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
@@ -105,11 +105,11 @@ def _rows(machine: Machine, layer: Flat, meaning: Streams, found: Uses) -> None:
         raise DataflowError("it has no rows")
     row = taken.start // taken.run % layer.rows
     if row != collected.rows or taken.repeat1 != taken.run:
-        raise DataflowError(f"it begins with row {row}, and {collected.rows} of {layer.rows} were there before")
+        raise DataflowError(f"it begins with row {row}, but {collected.rows} of {layer.rows} rows are complete")
     collected.rows += f["repeat1"] * f["repeat2"]
     if found.output:
         if collected.rows != layer.rows:
-            raise DataflowError(f"its results are of {collected.rows} of {layer.rows} rows")
+            raise DataflowError(f"its results cover {collected.rows} of {layer.rows} rows")
         collected.rows = 0
 
 
@@ -131,7 +131,7 @@ def reduced(machine: Machine, walk: Walk, loops: Loops, slot_bytes: int, found: 
     last = runs.get(found.left, _NO_RUN)
     before = last.end if last.where == where and last.end < last.size else 0
     if int(sizes.sum()) != end - begin or begin != before:
-        raise DataflowError(f"it reduces bytes {begin}..{end - 1} of a row, {before} of {walk.run} were there before")
+        raise DataflowError(f"it reduces bytes {begin}..{end - 1} of a row, after {before} of {walk.run}")
     runs[found.left] = Run(where, end, walk.run)
 
 
@@ -141,5 +141,5 @@ def _all_collected(machine: Machine) -> None:
         return
     for run in collected.runs.values():
         if run.end != run.size:
-            raise DataflowError(f"{run.end} of the {run.size} bytes of a row were reduced before it")
+            raise DataflowError(f"only {run.end} of the {run.size} bytes of a row were reduced before it")
     collected.runs.clear()

@@ -61,8 +61,8 @@ def _axis(name: str, first: int, count: int, apart: int, pad: int, stride: int, 
     inside = (places >= 0) & (places < size)
     seen = said[0] + outs * said[1] + kernel * said[2]
     if not np.array_equal(inside, (seen >= 0) & (seen < said[3])):
-        raise DataflowError(f"its {name} (first, step, step of taps, size) {said} lie elsewhere in the image than "
-                            "those of the layer's windows")
+        raise DataflowError(f"its {name} (first, step, step of taps, size) {said} are not those of the "
+                            "layer's windows")
     found = places[inside]
     offsets = (outs * steps[0] + kernel * steps[1])[inside]
     at = np.full(size, UNKNOWN)
@@ -153,7 +153,7 @@ def window_part(machine: Machine, part: Part) -> None:
     shape = f["slots"], f["out_cols"], f["out_blocks"]
     wanted = tile.rows[1] * tile.cols[1], tile.cols[1], count
     if shape != wanted:
-        raise DataflowError(f"it has (slots, columns, output blocks) {shape}, its tile {wanted}")
+        raise DataflowError(f"it has (slots, columns, output blocks) {shape}, but its tile has {wanted}")
     if f["mode"] == ArrayMode.FOLDED:
         folded(machine, part)
     elif f["mode"] == ArrayMode.DEPTHWISE:
@@ -171,7 +171,7 @@ def window_part(machine: Machine, part: Part) -> None:
 def _kernel(f: Mapping[str, int], wanted: tuple[int, ...], names: tuple[str, ...]) -> None:
     found = tuple(f[name] for name in names)
     if found != wanted:
-        raise DataflowError(f"it has ({', '.join(names)}) {found}, its part of the kernel {wanted}")
+        raise DataflowError(f"it has ({', '.join(names)}) {found}, but its part of the kernel has {wanted}")
 
 
 def _depthwise(machine: Machine, part: Part) -> None:
@@ -196,7 +196,7 @@ def _pixels(machine: Machine, part: Part, column: int, blocks: _Blocks, channels
     seen = _axes(part, f, column, blocks)
     rows, cols = seen.rows, seen.cols
     if seen.outside and f["zero_point"] != layer.pad_value:
-        raise DataflowError(f"its padding is {f['zero_point']}, the layer's {layer.pad_value}")
+        raise DataflowError(f"its padding is {f['zero_point']}, but the layer's is {layer.pad_value}")
     value = layer.inputs[0]
     _, h, _, c = value.shape
     if not len(rows.places) or not len(cols.places):
@@ -274,8 +274,8 @@ def _weights(machine: Machine, part: Part) -> None:
     else:
         steps = f["kernel_rows"] * f["kernel_cols"] * f["kernel_blocks"] * f["slices"]
     if steps * f["weight_rows"] != wanted.shape[1]:
-        raise DataflowError(f"it has {steps} steps of {f['weight_rows']} rows of weights, its part of the kernel "
-                            f"{wanted.shape[1]} rows")
+        raise DataflowError(f"it has {steps} steps of {f['weight_rows']} rows of weights, but its part of the kernel "
+                            f"has {wanted.shape[1]} rows")
     tile = part.tile
     words = Area.of(f["weight_base"], (f["out_blocks"], wanted.shape[1]), (f["weight_block_step"], 1))
     # Parts of one packed kernel are views of it; the kernel exists as long as the stream.

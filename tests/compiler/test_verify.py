@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benches"))
 import verify_share
 
 REPORT = "; this is a bug in tq-hw, please report it with the model and the configuration"
-REFUSED = "internal error: the compiler's check refuses its own commands: "
+REFUSED = "internal error: the check of the compiled commands failed: "
 CORPUS = Path(__file__).parent / "corpus"
 
 
@@ -96,7 +96,7 @@ def test_places_that_are_not_the_copies_are_refused() -> None:
     assert str(refused.value).startswith(REFUSED)
     assert str(refused.value).endswith(REPORT)
     object.__setattr__(inside, "pitch", Pitch(1000, where.row_bytes, where.pixel_bytes))
-    with pytest.raises(DataflowError, match=r"a tensor of \(1, 1, 1, 16\) lies at Pitch\(offset_bytes=1000, "):
+    with pytest.raises(DataflowError, match=r"a tensor of shape \(1, 1, 1, 16\) at Pitch\(offset_bytes=1000, "):
         verify_places(before, after)
 
 
@@ -111,7 +111,7 @@ def test_what_nothing_makes_is_refused() -> None:
                         (Graph(layers[::-1], (source,), (other,)), "operator 1 (NEG) reads 'made'")):
         with pytest.raises(DataflowError) as refused:
             verify_makers(whole, graph)
-        assert str(refused.value) == f"{REFUSED}{said}, which nothing makes before{REPORT}"
+        assert str(refused.value) == f"{REFUSED}{said}, which nothing wrote before{REPORT}"
 
 
 def test_a_read_that_crossed_a_write_is_refused() -> None:
@@ -125,7 +125,7 @@ def test_a_read_that_crossed_a_write_is_refused() -> None:
     with pytest.raises(DataflowError) as refused:
         verify_makers(before, after)
     assert str(refused.value) == (
-        f"{REFUSED}operator 0 (READ_VARIABLE) reads 'state' behind 1 of its writes, as it did not before{REPORT}")
+        f"{REFUSED}operator 0 (READ_VARIABLE) reads 'state' after 1 of its writes, unlike in the graph before{REPORT}")
 
 
 def test_views_of_a_state_are_refused() -> None:

@@ -237,7 +237,7 @@ def test_weights_that_were_lost_are_noticed(tq: Tq, case: Path, monkeypatch: pyt
     for command in ("sim", "verify"):
         result = tq(command, case.name, "--config", "tiny", "--engine", "executor", "--resident")
         assert result.code == 4
-        assert "the compiler's check refuses its own commands: RUN 0 of the array" in result.err
+        assert "the check of the compiled commands failed: RUN 0 of the array" in result.err
     monkeypatch.setattr(warm, "verify_warm", lambda *_: None)
     for command in ("sim", "verify"):
         result = tq(command, case.name, "--config", "tiny", "--engine", "executor", "--resident")

@@ -217,7 +217,7 @@ def test_a_part_that_does_not_take_all_is_refused() -> None:
     with pytest.raises(DataflowError, match=f"^{re.escape(where)}1 words of 2$"):
         Replay(emitter, emitter.stream).run()
     part.fields["slots"], part.meaning = slots, replace(meaning, a=replace(meaning.a, start=1))
-    with pytest.raises(DataflowError, match=f"^{re.escape(where)}other elements than those that its results are of$"):
+    with pytest.raises(DataflowError, match=f"^{re.escape(where)}other elements than its results need$"):
         Replay(emitter, emitter.stream).run()
 
 
@@ -228,6 +228,6 @@ def test_the_check_sees_vectors_that_overlap(monkeypatch: pytest.MonkeyPatch) ->
     model, config = read_model(corpus / f"{name}.tflite"), load_config(str(corpus / f"{name}.toml"))
     real = fuse._joins
     monkeypatch.setattr(fuse, "_joins", lambda layer, config: real(layer, replace(config, vector_words=256)))
-    with pytest.raises(DataflowError, match="the vector in register 0 goes on in register 1, where that of register 1 "
-                                            "was written; this is a bug in tq-hw"):
+    with pytest.raises(DataflowError, match="the vector in register 0 continues in register 1, where that of register "
+                                            "1 was written; this is a bug in tq-hw"):
         compile_model(model, config)

@@ -151,5 +151,5 @@ def test_the_compiler_refuses_shapes_that_move_bytes(monkeypatch: pytest.MonkeyP
             layers.append(replace(layer, inputs=inputs))
         return replace(found, layers=tuple(layers))
     monkeypatch.setattr(importlib.import_module("tq_hw.compiler.compile"), "one_shape", broken)
-    with pytest.raises(DataflowError, match="operator .* finds in .* byte 8, .*; without places it is"):
+    with pytest.raises(DataflowError, match="operator .* finds in .* byte 8, .*; with copies it is"):
         _parts("n16")
