@@ -37,8 +37,8 @@ def _rule_region(program: Program, operation: Operation) -> None:
         return
     region = fields["region"]
     does = "reads" if unit is Unit.LOAD else "writes"
-    require(region <= 2, f"it {does} region 3, and a program has regions 0, 1 and 2")
-    require(unit is Unit.LOAD or region != 0, "it writes the image, which must stay as it is")
+    require(region <= 2, f"it {does} region 3, but a program has only regions 0, 1 and 2")
+    require(unit is Unit.LOAD or region != 0, "it writes the image, which must not change")
     low = high = fields["memory_offset_bytes"]
     for count, stride in (("count2", "stride2_bytes"), ("count3", "stride3_bytes")):
         way = (fields[count] - 1) * fields[stride]
@@ -57,14 +57,14 @@ def _rule_words(program: Program, operation: Operation) -> None:
     if operation.unit is Unit.ARRAY:
         counts["weight words"] = fields["out_blocks"] * fields["weight_rows"] * array_steps(fields, program.config)
     for what, count in counts.items():
-        require(count <= MOST_WORDS, f"it has {count:,} {what}, at most {MOST_WORDS:,} have an address")
+        require(count <= MOST_WORDS, f"it has {count:,} {what}; at most {MOST_WORDS:,} can be addressed")
 
 
 def _rule_depthwise(program: Program, operation: Operation) -> None:
     """A depthwise tile is `tile_rows` rows; all columns that the taps of a row need pass the array within `period`."""
     if operation.unit is Unit.ARRAY:
         broken = broken_depthwise(operation.fields)
-        require(not broken, f"{broken}: what it computes is undefined")
+        require(not broken, f"{broken}: the result is undefined otherwise")
 
 
 def _rule_clamp(program: Program, operation: Operation) -> None:
@@ -73,7 +73,7 @@ def _rule_clamp(program: Program, operation: Operation) -> None:
     if operation.unit is Unit.VECTOR and fields["kind"] == VectorKind.PROGRAM:
         for number, uop in enumerate(operation.uops[fields["first"]:fields["last"] + 1], fields["first"]):
             broken = broken_clamp(uop, fields)
-            require(not broken, f"micro-operation {number}: {broken}: what it computes is undefined")
+            require(not broken, f"micro-operation {number}: {broken}: the result is undefined otherwise")
 
 
 #: Rules of each operation.
@@ -98,7 +98,7 @@ def check_commands(program: Program) -> None:
     limit = min(CYCLES_PER_ESTIMATE * said + FREE_CYCLES, MOST_CYCLES)
     runs = dict.fromkeys(Unit, 0)
     total = program.command_bytes // WORD_BYTES
-    too_long = f"the commands take more than {limit:,} cycles, and the layers say {said:,}"
+    too_long = f"the commands take more than {limit:,} cycles, but the layers say {said:,}"
     require(total <= limit, too_long)
     buffers = Buffers()
     try:
@@ -108,7 +108,7 @@ def check_commands(program: Program) -> None:
                 rule(program, operation)
             cycles = operation_cycles(operation, program.config)
             require(cycles <= MOST_OPERATION_CYCLES,
-                    f"it takes up to {cycles:,} cycles, at most {MOST_OPERATION_CYCLES:,} are allowed")
+                    f"it takes up to {cycles:,} cycles; at most {MOST_OPERATION_CYCLES:,} are allowed")
             broken = buffers.follow(operation)
             require(not broken, broken)
             total += cycles
@@ -117,12 +117,12 @@ def check_commands(program: Program) -> None:
         raise ProgramError(f"{operation.unit.name.lower()} RUN {operation.run}, at command word "
                            f"{operation.word_index}: {error}") from None
     except EncodeError as error:
-        raise ProgramError(f"the commands break the layout: {error}") from None
+        raise ProgramError(f"the commands are malformed: {error}") from None
     _check_ranges(program.layers, {unit.name.lower(): count for unit, count in runs.items()})
 
 
 def _check_ranges(layers: Iterable[Layer], runs: Mapping[str, int]) -> None:
     for unit, ranges in run_ranges(layers).items():
         first, last, layer = ranges[-1]
-        require(last < runs[unit], f"layer {layer} has RUNs {first}..{last} of the {unit} unit, the commands have "
-                f"{runs[unit]} of them")
+        require(last < runs[unit], f"layer {layer} has RUNs {first}..{last} of the {unit} unit, but the commands have "
+                f"{runs[unit]}")

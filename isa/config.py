@@ -266,7 +266,7 @@ def read_table(path: str) -> dict[str, object]:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
-        raise ConfigError(f"{path}: expected a TOML file, found one that is no text") from None
+        raise ConfigError(f"{path}: expected a TOML file, found one that is not text") from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: expected a TOML file: {error}") from None
 

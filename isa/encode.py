@@ -185,7 +185,7 @@ def decode(data: bytes, config: Config) -> Iterator[Command]:
 def dealt(data: bytes) -> Iterator[Command]:
     """Yield commands as fetch sees them, without checking their registers; one that is cut short, without its RUN."""
     if len(data) % WORD_BYTES:
-        raise EncodeError(f"a command stream has whole words, not {len(data)} bytes")
+        raise EncodeError(f"a command stream must have whole words, not {len(data)} bytes")
     # An array takes four bytes a word; a tuple would take ten times as much.
     words = array("I", data)
     if sys.byteorder == "big":
@@ -194,10 +194,10 @@ def dealt(data: bytes) -> Iterator[Command]:
     while at < len(words):
         head = _read_header(words[at])
         if head is None:
-            raise EncodeError(f"word {at}: {words[at]:#010x} is no command header")
+            raise EncodeError(f"word {at}: {words[at]:#010x} is not a command header")
         unit, run, first, count = head
         if unit is Unit.CONTROL and (count or not run):
-            raise EncodeError(f"word {at}: the control unit knows END alone")
+            raise EncodeError(f"word {at}: the control unit has no command but END")
         if at + 1 + count > len(words):
             yield Command(at, unit, False, first, tuple(words[at + 1:]))
             raise EncodeError(f"word {at}: {count} values expected, {len(words) - at - 1} left", Status.NO_END)

@@ -86,11 +86,11 @@ def from_bytes(data: bytes) -> Program:
     magic, *words = _HEADER.unpack_from(data)
     head = dict(zip(HEADER_WORDS, words, strict=True))
     require(magic == FILE_MAGIC, f"a compiled file starts with {FILE_MAGIC!r}, not {magic!r}")
-    require(head["version"] == FORMAT_VERSION, f"the file has format version {head['version']}, this program reads "
+    require(head["version"] == FORMAT_VERSION, f"the file has format version {head['version']}, but this program reads "
             f"{FORMAT_VERSION}: compile the model again")
     require(head["file_bytes"] == len(data), f"the file should have {head['file_bytes']} bytes, it has {len(data)}")
     found = zlib.crc32(memoryview(data)[CRC_FROM:])
-    require(head["crc"] == found, f"the file is damaged: its checksum is {head['crc']:#010x}, that of its contents "
+    require(head["crc"] == found, f"the file is damaged: its checksum is {head['crc']:#010x}, but its contents have "
             f"{found:#010x}")
     require(head["port_bytes"] == _PORT.size, f"port records should have {_PORT.size} bytes, not {head['port_bytes']}")
     count = head["inputs"] + head["outputs"]

@@ -38,7 +38,7 @@ def read_description(data: bytes) -> Description:
     try:
         values = json.loads(data.decode(), parse_constant=_refuse, parse_int=_integer, parse_float=_number)
     except RecursionError:
-        raise ProgramError("the JSON of the file cannot be read: its lists are too deep") from None
+        raise ProgramError("the JSON of the file cannot be read: its lists are nested too deeply") from None
     except ProgramError:
         raise
     except ValueError as error:
@@ -60,7 +60,7 @@ def read_description(data: bytes) -> Description:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ProgramError(f"the JSON of the file cannot be read: {constant} is no JSON value")
+    raise ProgramError(f"the JSON of the file cannot be read: {constant} is not a JSON value")
 
 
 def _integer(digits: str) -> int:

@@ -166,7 +166,7 @@ def _rule_runs(program: Record) -> None:
     """The ranges of RUNs of a layer name existing units, and no RUN belongs to two layers."""
     for unit, ranges in run_ranges(program.layers).items():
         for (a, b, one), (c, _, other) in zip(ranges, ranges[1:], strict=False):
-            require(c > b, f"RUNs {a}..{b} of the {unit} unit belong to layers {one} and {other} both")
+            require(c > b, f"RUNs {a}..{b} of the {unit} unit belong to both layers {one} and {other}")
 
 
 def run_ranges(layers: Iterable[Layer]) -> dict[str, list[tuple[int, int, int]]]:

@@ -61,8 +61,8 @@ class Buffers:
         if operation.unit is Unit.ARRAY:
             before, self._open = self._open, None if fields["acc_last"] else (operation.run, fields["slots"])
             if before is not None and before[1] != fields["slots"]:
-                return (f"it goes on with {fields['slots']:,} slots in accumulator buffers that array RUN {before[0]} "
-                        f"left open with {before[1]:,}")
+                return (f"it continues with {fields['slots']:,} slots in accumulator buffers that array RUN "
+                        f"{before[0]} left open with {before[1]:,}")
             if fields["acc_last"]:
                 self._filled.extend(_tiles(operation))
         elif operation.unit is Unit.VECTOR and fields["kind"] == VectorKind.PROGRAM and fields["use_acc"]:

@@ -49,7 +49,7 @@ def test_bad_configuration_file(tq: Tq, model: Path, tmp_path: Path, text: str, 
 def test_a_configuration_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes(b"\x7fELF\xff")
     result = tq("compile", model.name, "--config", "odd.toml")
-    assert (result.code, result.err) == (2, "tq-hw: odd.toml: expected a TOML file, found one that is no text\n")
+    assert (result.code, result.err) == (2, "tq-hw: odd.toml: expected a TOML file, found one that is not text\n")
 
 
 def test_a_configuration_in_utf_16(tq: Tq, model: Path, tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_a_space_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes(b"\x7fELF\xff")
     result = tq("explore", model.name, "--space", "odd.toml", "--store", "s.db")
     assert (result.code, result.err) == (
-        2, "tq-hw: --space odd.toml: expected a TOML file, found one that is no text\n")
+        2, "tq-hw: --space odd.toml: expected a TOML file, found one that is not text\n")
 
 
 def test_a_compiled_file_is_not_compiled_again(tq: Tq, model: Path) -> None:

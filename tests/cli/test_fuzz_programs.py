@@ -28,8 +28,8 @@ def test_findings_of_long_runs(path: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("name", "message"), [
-    ("negative_bound", "vector RUN 0, at command word 0: it has 1,006,632,900 slots in all output blocks, at most "
-     "65,536 have an address"),
+    ("negative_bound", "vector RUN 0, at command word 0: it has 1,006,632,900 slots in all output blocks; at most "
+     "65,536 can be addressed"),
 ])
 def test_each_engine_refuses_alike(tq: Tq, name: str, message: str) -> None:
     path = Path(__file__).parent / "corpus" / f"{name}.tqm"

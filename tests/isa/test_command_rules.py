@@ -47,35 +47,35 @@ def refusal(one: Program) -> str:
 
 
 @pytest.mark.parametrize(("unit", "values", "message"), [
-    (Unit.LOAD, LOAD | {"region": 3}, "it reads region 3, and a program has regions 0, 1 and 2"),
+    (Unit.LOAD, LOAD | {"region": 3}, "it reads region 3, but a program has only regions 0, 1 and 2"),
     (Unit.LOAD, LOAD | {"memory_offset_bytes": 61}, "it reads bytes 61..64 of region 1, which has 64"),
     (Unit.LOAD, LOAD | {"region": 2, "count2": 3, "stride2_bytes": 31},
      "it reads bytes 0..65 of region 2, which has 64"),
     (Unit.LOAD, LOAD | {"count3": 2, "stride3_bytes": -1}, "it reads bytes -1..3 of region 1, which has 64"),
-    (Unit.STORE, STORE | {"region": 0}, "it writes the image, which must stay as it is"),
-    (Unit.STORE, STORE | {"region": 3}, "it writes region 3, and a program has regions 0, 1 and 2"),
+    (Unit.STORE, STORE | {"region": 0}, "it writes the image, which must not change"),
+    (Unit.STORE, STORE | {"region": 3}, "it writes region 3, but a program has only regions 0, 1 and 2"),
     (Unit.STORE, STORE | {"count0": 3, "count1": 7}, "it writes bytes 0..83 of region 1, which has 64"),
-    (Unit.LOAD, LOAD | {"count0": 257, "count1": 256}, "it has 65,792 words in a run, at most 65,536 have an address"),
+    (Unit.LOAD, LOAD | {"count0": 257, "count1": 256}, "it has 65,792 words in a run; at most 65,536 can be addressed"),
     (Unit.STORE, STORE | {"count0": 65535, "count1": 2, "take_bytes": 0, "last_take_bytes": 0},
-     "it has 131,070 words in a run, at most 65,536 have an address"),
+     "it has 131,070 words in a run; at most 65,536 can be addressed"),
     (Unit.ARRAY, ARRAY | {"slots": 32769, "out_blocks": 2},
-     "it has 65,538 slots in all output blocks, at most 65,536 have an address"),
+     "it has 65,538 slots in all output blocks; at most 65,536 can be addressed"),
     (Unit.ARRAY, ARRAY | {"kernel_blocks": 16385, "weight_rows": 4},
-     "it has 65,540 weight words, at most 65,536 have an address"),
+     "it has 65,540 weight words; at most 65,536 can be addressed"),
     (Unit.VECTOR, VECTOR | {"slots": 65537},
-     "it has 65,537 slots in all output blocks, at most 65,536 have an address"),
+     "it has 65,537 slots in all output blocks; at most 65,536 can be addressed"),
     (Unit.VECTOR, VECTOR | {"last": 63, "body_first": 0, "body_last": 63, "repeat1": 65535, "repeat2": 65535},
-     "it takes up to 4,947,651,331,264 cycles, at most 16,777,216 are allowed"),
+     "it takes up to 4,947,651,331,264 cycles; at most 16,777,216 are allowed"),
     (Unit.LOAD, LOAD | {"run_bytes": 0, "count2": 65535, "count3": 60},
-     "it takes up to 19,660,564 cycles, at most 16,777,216 are allowed"),
+     "it takes up to 19,660,564 cycles; at most 16,777,216 are allowed"),
     (Unit.ARRAY, ARRAY | {"mode": 1, "out_cols": 2, "tile_rows": 1},
-     "tile_slots must be tile_rows * out_cols: what it computes is undefined"),
+     "tile_slots must be tile_rows * out_cols: the result is undefined otherwise"),
     (Unit.ARRAY, ARRAY | {"mode": 1, "tile_slots": 5, "out_cols": 5, "tile_rows": 1, "col_stride": 2, "period": 8},
-     "period must be at least 9: what it computes is undefined"),
+     "period must be at least 9: the result is undefined otherwise"),
     (Unit.ARRAY, ARRAY | {"mode": 1, "out_cols": 1, "tile_rows": 1, "period": 2, "in_cols": 9, "col_first": 2,
-                          "kernel_cols": 4}, "period must be at least 3: what it computes is undefined"),
+                          "kernel_cols": 4}, "period must be at least 3: the result is undefined otherwise"),
     (Unit.ARRAY, ARRAY | {"mode": 1, "slots": 65536, "period": 65535, "out_cols": 1, "tile_rows": 1},
-     "it takes up to 4,296,212,544 cycles, at most 16,777,216 are allowed"),
+     "it takes up to 4,296,212,544 cycles; at most 16,777,216 are allowed"),
 ])
 def test_operations_that_are_rejected(unit: Unit, values: Mapping[str, int], message: str) -> None:
     assert refusal(program(unit, values)) == f"{unit.name.lower()} RUN 0, at command word 0: {message}"
@@ -119,7 +119,7 @@ def test_tiles_that_agree_with_the_accumulator_buffers(runs: tuple[tuple[Unit, d
     ((fills(20, 8, 2, 1), takes(20, 8, 2)), "vector RUN 0, at command word 17",
      "vector RUN 0 takes a tile of 4 slots from an accumulator buffer that array RUN 0 fills with 8"),
     ((fills(8, 8, last=0), fills(7, 8)), "array RUN 1, at command word 19",
-     "it goes on with 7 slots in accumulator buffers that array RUN 0 left open with 8"),
+     "it continues with 7 slots in accumulator buffers that array RUN 0 left open with 8"),
 ])
 def test_tiles_of_other_numbers_of_slots(runs: tuple[tuple[Unit, dict[str, int]], ...], where: str,
                                          message: str) -> None:
@@ -157,7 +157,7 @@ def test_limits_of_a_clamp(limits: tuple[int, int], out_type: int, refused: bool
         check_commands(one)
         return
     assert refusal(one) == ("vector RUN 0, at command word 5: micro-operation 1: act_min 5 must be at most act_max 4: "
-                            "what it computes is undefined")
+                            "the result is undefined otherwise")
 
 
 def test_only_bytes_that_are_moved_are_checked() -> None:
@@ -177,10 +177,10 @@ def test_a_program_may_not_take_far_longer_than_its_layers_say() -> None:
     check_commands(most)
     assert refusal(program(Unit.VECTOR, long, 0, count + 1)) == (
         f"vector RUN {count}, at command word {len(most.commands) // WORD_BYTES - 1}: the commands take more than "
-        "1,048,576 cycles, and the layers say 0")
+        "1,048,576 cycles, but the layers say 0")
     check_commands(program(Unit.VECTOR, long, each // 64 + 1, count + 1))
     assert refusal(program(Unit.VECTOR, long, 1 << 62, (1 << 32) // each + 1)).endswith(
-        "the commands take more than 4,294,967,296 cycles, and the layers say 4,611,686,018,427,387,904")
+        "the commands take more than 4,294,967,296 cycles, but the layers say 4,611,686,018,427,387,904")
 
 
 def test_commands_that_start_nothing_count_too() -> None:
@@ -188,15 +188,15 @@ def test_commands_that_start_nothing_count_too() -> None:
     head = (Unit.LOAD).to_bytes(4, "little")
     filled = head * (1 << 20) + one.commands
     assert refusal(Program("net", one.config, filled, 0, len(filled), 0)) == (
-        "the commands take more than 1,048,576 cycles, and the layers say 0")
+        "the commands take more than 1,048,576 cycles, but the layers say 0")
 
 
 @pytest.mark.parametrize(("word", "message"), [
-    (0xFF000000, "the commands break the layout: word 0: 0xff000000 is no command header"),
-    (Unit.LOAD | 1023 << 14, "the commands break the layout: word 0: 1023 values expected, 0 left"),
-    (Unit.LOAD, "the commands break the layout: word 1: the stream has no END"),
-    (Unit.LOAD | 1000 << 4, "the commands break the layout: word 1: the stream has no END"),
-    (Unit.LOAD | 1000 << 4 | 1 << 14, "the commands break the layout: word 0: 1 values expected, 0 left"),
+    (0xFF000000, "the commands are malformed: word 0: 0xff000000 is not a command header"),
+    (Unit.LOAD | 1023 << 14, "the commands are malformed: word 0: 1023 values expected, 0 left"),
+    (Unit.LOAD, "the commands are malformed: word 1: the stream has no END"),
+    (Unit.LOAD | 1000 << 4, "the commands are malformed: word 1: the stream has no END"),
+    (Unit.LOAD | 1000 << 4 | 1 << 14, "the commands are malformed: word 0: 1 values expected, 0 left"),
 ])
 def test_streams_that_break_the_layout(word: int, message: str) -> None:
     assert refusal(Program("net", PRESETS["tiny"], word.to_bytes(WORD_BYTES, "little"), 0, WORD_BYTES, 0)) == message
@@ -208,7 +208,7 @@ def test_streams_that_break_the_layout(word: int, message: str) -> None:
 def test_registers_that_do_not_exist(unit: Unit, first: int, count: int, missing: int) -> None:
     data = (unit | first << 4 | count << 14).to_bytes(WORD_BYTES, "little") + bytes(WORD_BYTES * count)
     assert refusal(Program("net", PRESETS["tiny"], data, 0, len(data), 0)) == (
-        f"the commands break the layout: word 0: unit {unit.name.lower()} has no register {missing}")
+        f"the commands are malformed: word 0: unit {unit.name.lower()} has no register {missing}")
 
 
 @pytest.mark.parametrize("config", ["tiny", "n16", "n9x8", "serial"])

@@ -129,7 +129,7 @@ def test_every_damaged_byte_is_noticed() -> None:
 
 
 @pytest.mark.parametrize(("word", "value", "message"), [
-    ("version", 9, "the file has format version 9, this program reads 1: compile the model again"),
+    ("version", 9, "the file has format version 9, but this program reads 1: compile the model again"),
     ("fingerprint", 1, "the file's fingerprint 0x00000001 is not that of its configuration 'tiny', 0x3f63bdfe: compile "
      "the model again"),
     ("image_offset", 8, "the image at byte 8, 180 bytes, must start at a multiple of 16 and lie in the file"),
@@ -139,7 +139,7 @@ def test_every_damaged_byte_is_noticed() -> None:
     ("image_bytes", 5, "commands at 32, 148 bytes, must lie in the image of 5 bytes"),
     ("command_offset", 4, "commands must start at a multiple of 16 and have whole words, not offset 4, 148 bytes"),
     ("command_bytes", 0, "commands at 32, 0 bytes, must lie in the image of 180 bytes"),
-    ("command_bytes", 144, "the commands break the layout: word 36: the stream has no END"),
+    ("command_bytes", 144, "the commands are malformed: word 36: the stream has no END"),
     ("arena_bytes", 1, "port 'größe': 15 bytes at 0 must lie in region 1 of 1 bytes"),
     ("arena_bytes", 1 << 30, "image, arena and state must have at most 268,435,456 bytes together, not 180, "
      "1,073,741,824 and 5"),
@@ -166,11 +166,11 @@ def test_files_of_other_kinds() -> None:
 @pytest.mark.parametrize(("text", "message"), [
     (b"", JSON + "Expecting value: line 1 column 1 (char 0)"),
     (b"\xff", JSON + "'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
-    (b"[" * 100_000, JSON + "its lists are too deep"),
-    (b'{"x": ' * 100_000, JSON + "its lists are too deep"),
-    (b"NaN", JSON + "NaN is no JSON value"),
-    (b"[-Infinity]", JSON + "-Infinity is no JSON value"),
-    (b"1e999", JSON + "1e999 is no JSON value"),
+    (b"[" * 100_000, JSON + "its lists are nested too deeply"),
+    (b'{"x": ' * 100_000, JSON + "its lists are nested too deeply"),
+    (b"NaN", JSON + "NaN is not a JSON value"),
+    (b"[-Infinity]", JSON + "-Infinity is not a JSON value"),
+    (b"1e999", JSON + "1e999 is not a JSON value"),
     (b"1" * 5000, JSON + "a number has 5000 digits"),
     (b" " * ((1 << 23) + 1), "the JSON of the file must have at most 8,388,608 bytes, not 8,388,609"),
     (b"[]", "the JSON of the file must be an object, not a list"),
@@ -240,8 +240,8 @@ LAYER = ("layers", 0)
     ((*LAYER, "runs"), {"load": [[0, "1"]]}, "layer number 0: a range of RUNs must be two integers, not a list"),
     ((*LAYER, "runs"), {"load": [[-1, 0]]}, "layer 0 has RUNs -1..0 of the load unit"),
     ((*LAYER, "runs"), {"load": [[1, 0]]}, "layer 0 has RUNs 1..0 of the load unit"),
-    ((*LAYER, "runs"), {"load": [[0, 0], [0, 0]]}, "RUNs 0..0 of the load unit belong to layers 0 and 0 both"),
-    ((*LAYER, "runs"), {"array": [[5, 6]]}, "layer 0 has RUNs 5..6 of the array unit, the commands have 6 of them"),
+    ((*LAYER, "runs"), {"load": [[0, 0], [0, 0]]}, "RUNs 0..0 of the load unit belong to both layers 0 and 0"),
+    ((*LAYER, "runs"), {"array": [[5, 6]]}, "layer 0 has RUNs 5..6 of the array unit, but the commands have 6"),
 ])
 def test_forged_description(place: tuple[Any, ...], value: object, message: str) -> None:
     text = json.dumps(changed(described(), place, value)).encode()
@@ -305,7 +305,7 @@ def test_run_of_two_layers() -> None:
     program = small_program()
     layers = (program.layers[0], replace(program.layers[1], runs={"array": ((2, 4),)}))
     assert refusal(lambda: replace(program, layers=layers)) == (
-        "RUNs 0..3 of the array unit belong to layers 0 and 2 both")
+        "RUNs 0..3 of the array unit belong to both layers 0 and 2")
 
 
 def test_invalid_names() -> None:
