@@ -101,7 +101,7 @@ def check(program: Program, inputs: Sequence[Array], seed: int) -> Verdict:
         ended = _run(program, inputs, arena, bench)
         if not isinstance(ended, str):
             same = ended in outcome.ends or ended in outcome.possible
-            about = "one of several" if len(outcome.ends | outcome.possible) > 1 else "the end"
+            about = "one of several possible ends" if len(outcome.ends | outcome.possible) > 1 else "the end"
             return Verdict("same", ended.status.name, about) if same else _different(str(ended), outcome)
         if ended != "done" or outcome.ends:
             return _different(ended, outcome)
@@ -144,7 +144,7 @@ def _run(program: Program, inputs: Sequence[Array], arena: bytes, bench: Bench) 
 
 def _compare_memory(bench: Bench, outcome: Outcome) -> Verdict:
     if outcome.why:
-        return Verdict("same", "done", f"the end, for {outcome.why.partition(':')[0]}")
+        return Verdict("same", "done", f"the end only: {outcome.why.partition(':')[0]}")
     for region, base in enumerate(_BASES):
         expected, unknown = outcome.memory[region], outcome.unknown[region]
         found = np.frombuffer(bench.read(base, expected.size), np.uint8)
@@ -156,5 +156,5 @@ def _compare_memory(bench: Bench, outcome: Outcome) -> Verdict:
 
 def _different(found: str, outcome: Outcome) -> Verdict:
     expected = " or ".join(map(str, sorted(outcome.ends))) or "done"
-    return Verdict("different", found, f"expected {expected}" + "".join(f", perhaps {end}" for end in sorted(
+    return Verdict("different", found, f"expected {expected}" + "".join(f", possibly {end}" for end in sorted(
         outcome.possible)))

@@ -374,14 +374,14 @@ class Bench {
 
     void check_offer(const char* channel, Offer& offer, bool valid, bool ready, uint64_t key) {
         if (offer.waiting && (!valid || key != offer.key))
-            fail("AXI: the %s channel changed what it offered before it was taken, in cycle %llu", channel,
+            fail("AXI: the %s channel withdrew or changed an offer before the transfer, in cycle %llu", channel,
                  static_cast<unsigned long long>(cycles_));
         offer.waiting = valid && !ready;
         offer.key = key;
     }
 
     void check_burst(const char* channel, uint32_t addr, uint32_t beats, uint32_t size, uint32_t kind) {
-        if (kind != 1) fail("AXI: %s burst type %u, only INCR (1) is expected", channel, kind);
+        if (kind != 1) fail("AXI: %s burst type %u, expected INCR (1)", channel, kind);
         if (1u << size != bus_bytes_) fail("AXI: %s size %u, expected beats of %u bytes", channel, size, bus_bytes_);
         if (addr % bus_bytes_) fail("AXI: %s address %#x is not a multiple of %u", channel, addr, bus_bytes_);
         if (addr / 4096 != (addr + beats * bus_bytes_ - 1) / 4096)
@@ -505,7 +505,7 @@ class Bench {
             writes_.pop_front();
             for (uint32_t i = 0; i < burst.beats; i++) {
                 if (beats_[pending_ + i].last != (i + 1 == burst.beats))
-                    fail("AXI: WLAST stands at the wrong beat of the burst of %u beats at %#x", burst.beats, burst.addr);
+                    fail("AXI: WLAST is at the wrong beat of the burst of %u beats at %#x", burst.beats, burst.addr);
             }
             pending_ += burst.beats;
             burst.due = cycles_ + latency_;

@@ -92,7 +92,7 @@ def test_no_end(copier):
 def test_broken_rules(copier):
     with Bench(copier(8), Memory(stalls=3)) as bench:
         start(bench, 128, options=16)
-        with pytest.raises(ToolError, match="AR channel changed what it offered"):
+        with pytest.raises(ToolError, match="AR channel withdrew or changed an offer"):
             bench.run(5_000)
     with Bench(copier(8)) as bench:
         start(bench, 128, source=SOURCE + 4096 - 64)
