@@ -83,16 +83,19 @@ def root(more: Sequence[Uop] = ()) -> list[Uop]:
 
     The micro-operations `more` may add to the remainder r6. They must preserve all other registers but r4.
     """
-    step = [to(4, reg_a(1), reg_b(1), _HIGH), to(4, reg_a(4), reg_b(3), _HIGH),
-            to(4, immediate_a(1 << 27), reg_b(4), shifted(3), alu=Alu.SUB), to(4, reg_a(4), reg_b(1), _HIGH),
-            to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
+    def step(bits: int) -> list[Uop]:
+        """A step of Newton's method, in which the square times the number has 27 + `bits` fraction bits."""
+        more_bits = [to(4, reg_a(4), shifted(bits))] if bits else []
+        return [to(4, reg_a(1), reg_b(1), _HIGH), *more_bits, to(4, reg_a(4), reg_b(3), _HIGH),
+                to(4, immediate_a(1 << 27 + bits), reg_b(4), shifted(3 - bits), alu=Alu.SUB),
+                to(4, reg_a(4), reg_b(1), _HIGH), to(1, reg_a(1), reg_b(4), alu=Alu.ADD)]
     return [
         # r0: 1 for an odd exponent; r2: half of the exponent rounded up to even; r3: the number in 0.25 to 1, Q0.31
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND), to(0, reg_a(2), immediate(1), alu=Alu.AND),
         to(2, reg_a(2), reg_b(0), shifted(-1, Rounding.FLOOR), alu=Alu.ADD),
         to(3, STREAM_A, immediate(~_EXPONENT), shifted(-1, Rounding.FLOOR), alu=Alu.AND),
         to(3, reg_a(3), immediate(_HIDDEN << 7), alu=Alu.ADD), to(3, reg_a(3), reg_b(0), SAR),
-        to(1, reg_a(3), immediate(31 - _INDEX_BITS), SAR), to(1, reg_a(1), a_table=1), *step * 2,
+        to(1, reg_a(3), immediate(31 - _INDEX_BITS), SAR), to(1, reg_a(1), a_table=1), *step(0), *step(1),
         # r5: the root, off by at most one; r6: the number less the root's square
         to(5, reg_a(3), reg_b(1), shifted(FRACTION_BITS - _POINT, Rounding.FLOOR), _HIGH),
         to(6, reg_a(5), reg_b(5), low()), to(4, reg_a(3), immediate(2 * FRACTION_BITS - 31), SHL),
@@ -120,8 +123,9 @@ def root_program(*, reciprocal: bool) -> list[Uop]:
         return [*root(), *packed_root()]
     return [
         *root(),
-        # r1: 2^47 / r5, off by at most one; r6: twice the remainder 2^47 - r1 * r5
-        to(1, reg_a(1), immediate(0), shifted(FRACTION_BITS - 1 - _POINT)),
+        # r1: 2^47 / r5, off by at most one, which the sum with -1 ensures for every number in 0.25 to 1
+        to(1, reg_a(1), immediate(-1), shifted(FRACTION_BITS - 1 - _POINT), alu=Alu.ADD),
+        # r6: twice the remainder 2^47 - r1 * r5
         to(6, reg_a(1), reg_b(5), low()), to(6, immediate_a(0), reg_b(6), shifted(1), alu=Alu.SUB),
         to(7, reg_a(5), reg_b(6), alu=Alu.LESS), to(6, reg_a(6), reg_b(5), alu=Alu.ADD),
         to(6, reg_a(6), immediate(0), alu=Alu.LESS), to(1, reg_a(1), reg_b(7), alu=Alu.ADD),

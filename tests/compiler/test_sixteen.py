@@ -137,11 +137,12 @@ def test_weights_in_parts_and_images_in_rectangles(op: str, shape: tuple[int, ..
     check_model(product(op, shape, dims, **options), load_config("tiny"), sets=1, trials=False)
 
 
-def test_the_program_is_the_kernel_for_all_exponents() -> None:
-    """Sums of up to 39 bits, multipliers of all kinds, shifts -31..6."""
+@pytest.mark.parametrize(("left", "most"), [(True, 6), (False, -8)])
+def test_the_program_is_the_kernel_for_all_exponents(left: bool, most: int) -> None:
+    """Sums of up to 39 bits, multipliers of all kinds, shifts from -31 on."""
     rng, count = np.random.default_rng(0), 50_000
-    multiplier, shift = rng.integers(1 << 30, 1 << 31, count), rng.integers(-31, 7, count)
-    multiplier[:50], shift[:50], multiplier[50:90] = 0, 0, (1 << 31) - 1
+    multiplier, shift = rng.integers(1 << 30, 1 << 31, count), rng.integers(-31, most + 1, count)
+    multiplier[:50], shift[:50], multiplier[50:90] = 0, min(most, 0), (1 << 31) - 1
     size = 1 << rng.integers(1, 39, count)
     total = rng.integers(-size, size)
     low = rng.integers(-2**28, 2**28, count)
@@ -150,7 +151,7 @@ def test_the_program_is_the_kernel_for_all_exponents() -> None:
     factor, right = wide_parameters(multiplier, shift)
     registers = dict.fromkeys(range(8), low)
     fields = [field.name for register in UOP for field in register.fields]
-    for uop in rescale_wide(-(1 << 15), (1 << 15) - 1):
+    for uop in rescale_wide(-(1 << 15), (1 << 15) - 1, left=left):
         u = dict.fromkeys(fields, 0) | {name: int(value) for name, value in uop.items()}
         constant = np.full(count, u["immediate"])
         a, b = ({Source.IMMEDIATE: constant, Source.REGISTER: registers[u[f"{name}_register"]],

@@ -11,14 +11,14 @@ from tq_hw.compiler.cost.operation_cycles import chunk_runs
 from tq_hw.compiler.programs.in_pairs import in_pairs, waiting_cycles
 from tq_hw.compiler.programs.packed_division import quotient_program, root_program
 from tq_hw.compiler.programs.packed_float import codes_program, product_program, sum_program
-from tq_hw.compiler.programs.words import Uop, immediate_a, reg_a, reg_b, rescale, to
+from tq_hw.compiler.programs.words import Uop, immediate_a, reg_a, reg_b, to
 from tq_hw.isa.config import PRESETS
 from tq_hw.isa.uop import Alu, Destination, Source
 
 PROGRAMS: dict[str, Callable[[], list[Uop]]] = {
     "sum": lambda: sum_program(difference=True, relu=True), "product": lambda: product_program(relu=False),
     "quotient": quotient_program, "root": lambda: root_program(reciprocal=True),
-    "codes": lambda: codes_program(-7, rescale(1 << 30, -3), 5)}
+    "codes": lambda: codes_program(-7, 1 << 30, -3, 5)}
 
 
 def some(rng: random.Random, count: int) -> list[Uop]:

@@ -147,6 +147,27 @@ def test_roots(reach: tuple[int, int]) -> None:
     same(found(root_program(reciprocal=False), zero, table=root_table()), zero)
 
 
+def of_fractions(exponent: int, fractions: np.ndarray) -> np.ndarray:
+    """Return the numbers of a biased exponent with 23 bits of fraction."""
+    return ((exponent << 23) + fractions).astype(np.int32).view(np.float32)
+
+
+def test_reciprocal_roots_with_the_largest_errors_before_the_last_step() -> None:
+    """Of these numbers the reciprocal was two less than the estimate."""
+    for exponent in (1, 63, 127, 191, 229):
+        a = of_fractions(exponent, np.array([0x125EF, 0x125EE, 0x125F0]))
+        same(found(root_program(reciprocal=True), a, table=root_table()), np.float32(1) / np.sqrt(a))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("exponent", [126, 127])
+def test_every_root(exponent: int) -> None:
+    for first in range(0, 1 << 23, 1 << 19):
+        a = of_fractions(exponent, np.arange(first, first + (1 << 19)))
+        same(found(root_program(reciprocal=True), a, table=root_table()), np.float32(1) / np.sqrt(a))
+        same(found(root_program(reciprocal=False), a, table=root_table()), np.sqrt(a))
+
+
 @pytest.mark.parametrize("reach", [*REACHES, (-173, -140)])
 def test_order(reach: tuple[int, int]) -> None:
     a, b = numbers(11, *reach), numbers(12, *reach)
