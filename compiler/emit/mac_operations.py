@@ -10,8 +10,7 @@ from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
 
-__all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "scaled_uops",
-           "steps_uops"]
+__all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "scaled_uops", "steps_uops"]
 
 
 def product_fields(rounding: str) -> dict[str, int]:
@@ -29,16 +28,14 @@ def steps_uops(steps: Steps, zero_point: int, act_min: int, act_max: int) -> lis
     clamp: Uop = {"clamp": 1, "act_min": act_min, "act_max": act_max}
     limited = [] if steps.limit is None else [
         to(1, reg_a(0), immediate(steps.limit), alu=Alu.MIN), to(1, reg_a(1), immediate(-steps.limit), alu=Alu.MAX)]
-    source = reg_a(1 if limited else 0)
     product: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": steps.multiplier, "truncate": 1}
+    if steps.left_shift:
+        limited = [*limited[:-1], (limited[-1] if limited else to(1, reg_a(0))) | shifted(steps.left_shift)]
+    source = reg_a(1 if limited else 0)
     if steps.right_shift:
         scaled = [to(1, source, product, clamp, shifted(-steps.right_shift, Rounding.HALF_UP), zero_point=zero_point)]
     else:
-        if limited:
-            limited[-1] |= shifted(steps.left_shift)
-        else:
-            limited = [to(1, source, shifted(steps.left_shift))]
-        scaled = [to(1, reg_a(1), product, clamp, zero_point=zero_point + 1)]
+        scaled = [to(1, source, product, clamp, zero_point=zero_point + 1)]
     return [
         to(0, {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS}, alu=Alu.ADD), *limited, *scaled,
         to(2, reg_a(0), reg_b(1), b_table=2, alu=Alu.LESS),
