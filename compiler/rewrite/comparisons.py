@@ -163,4 +163,18 @@ def check_comparison(graph: Subject, op: Operator) -> None:
     _replaced(graph, op)
 
 
-COMPARED = (float_comparison,)
+@pattern("SELECT", "SELECT_V2")
+def known_choice(graph: Subject, op: Operator) -> Rewrite | None:
+    """Remove a choice by a comparison that has one result for all codes, such as whether a number is infinite."""
+    maker, target = graph.maker(op.inputs[0]), graph.output(op)
+    holds = None if maker is None or maker.op != "TABLE" else graph.constant(maker, 1)
+    if holds is None or holds.dtype != np.bool_ or (holds != holds[0]).any() or graph.is_output(op.outputs[0]):
+        return None
+    chosen = graph.input(op, 1 if holds[0] else 2)
+    if chosen.data is not None or (chosen.dtype, chosen.shape, chosen.quantization) != (
+            target.dtype, target.shape, target.quantization):
+        return None
+    return Rewrite([op], [], (target.index, chosen.index))
+
+
+COMPARED = (float_comparison, known_choice)

@@ -15,6 +15,7 @@ from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
 from tq_hw.compiler.rewrite.island import Island, label
 from tq_hw.compiler.rewrite.part_bounds import part_bounds
+from tq_hw.compiler.rewrite.power_sums import adds_up_to_one, is_below_largest
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, OptionValue, Tensor
@@ -147,6 +148,8 @@ class Packing:
         """Add ADD, SUB, MUL or DIV, with the bounds of normalized vectors where they apply (`bounds.py`)."""
         one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
         made, most = self.binary(op, op.op, one, other, self.graph.output(op)), share_of_length(self.graph, op)
+        if made.high > 0 and is_below_largest(self.graph, op):
+            return replace(made, high=0.0)
         apart = deviations(self.graph, op)
         if apart is not None:
             # Both operands were rounded before.
@@ -182,7 +185,7 @@ class Packing:
         total = self.summed(op, self.packed(source.index), count, along, tensor,
                             keep_dims=bool_option(op, "keep_dims"))
         if op.op == "SUM":
-            return total
+            return replace(total, low=1.0) if total.low < 1 and adds_up_to_one(self.graph, op) else total
         return self.binary(plain(op), "DIV", total, self.number(count), tensor)
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:

@@ -25,6 +25,8 @@ _SAME = ("DEQUANTIZE", *SAME_ORDER, "TRANSPOSE", "SLICE", "STRIDED_SLICE", "MAX_
 _NOT_BELOW_0 = ("RELU", "RELU6", "RELU_0_TO_1")
 #: Error bound of a sum of codes, in scales of each tensor.
 _ROUNDINGS = 2
+#: Error bound of a quantized SUM in output scales, and the largest sum of codes in output scales for which it holds.
+_SUM_ROUNDINGS, _MOST_SUMMED = 3, 2.0**22
 #: Longest chain of operators that is examined.
 _DEEPEST = 64
 
@@ -42,6 +44,7 @@ def is_plain(op: Operator) -> bool:
 class _Least:
     def __init__(self, subgraph: Subgraph) -> None:
         self._tensors = subgraph.tensors
+        self._profile = subgraph.profile
         self._makers = {index: op for op in subgraph.operators for index in op.outputs}
         self._known: dict[int, float] = {}
 
@@ -66,10 +69,14 @@ class _Least:
             return 0.0
         if maker.op == "MAXIMUM":
             return self._largest(maker, depth)
+        if maker.op == "SUM" and tensor.dtype == "int8" and self._profile == "litert":
+            return -math.inf  # LiteRT's kernel reads and writes uint8
         # Sums of int16 products have 64 bits.
         if maker.op in _KEEP or (maker.op == "BATCH_MATMUL" and tensor.dtype == "int16"):
             parts = [self.of(each, depth + 1) for each in maker.inputs[:2 if maker.op in _OF_TWO else 1]]
             if min(parts) >= 0:
+                if maker.op == "SUM":
+                    return self._total(maker, parts[0])
                 return self._sum(maker, sum(parts)) if maker.op == "ADD" and is_plain(maker) else 0.0
         is_cut = maker.options.get("fused_activation_function") in _NOT_BELOW_0
         return 0.0 if is_cut and tensor.dtype != "float32" else -math.inf
@@ -93,6 +100,15 @@ class _Least:
         lost = _ROUNDINGS * (one.scale + other.scale + made.scale)
         last = np.iinfo(made.dtype).max
         return max(0.0, min(least, (last - made.zero_point) * made.scale) - lost)
+
+    def _total(self, op: Operator, least: float) -> float:
+        """Return the lower bound of a SUM of elements that are at least `least`."""
+        source, made = (self._tensors[index] for index in (op.inputs[0], op.outputs[0]))
+        count = math.prod(source.shape) // max(1, math.prod(made.shape))
+        if source.dtype != "int8" or made.dtype != "int8" or count * 256 * source.scale > _MOST_SUMMED * made.scale:
+            return 0.0
+        most = (np.iinfo(np.int8).max - made.zero_point) * made.scale
+        return max(0.0, min(count * least, most) - _SUM_ROUNDINGS * made.scale)
 
 
 def _least_of(tensor: Tensor, data: Array) -> float:
