@@ -15,6 +15,7 @@ from tq_hw.compiler.programs.packed_float import (
     codes_program,
     integer_program,
     product_program,
+    reduce_product_program,
     reduce_program,
     round_program,
     sum_program,
@@ -121,13 +122,13 @@ def _steps(op: Operator) -> list[tuple[list[Uop], Sequence[int], _Tables]]:
             for uops, sources in steps]
 
 
-@lowers("PACKED_SUM")
-def lower_packed_sum(state: Legalizer, op: Operator) -> None:
-    """Sequential additions, for adjacent results at the same time."""
+@lowers("PACKED_SUM", "PACKED_PROD")
+def lower_packed_reduction(state: Legalizer, op: Operator) -> None:
+    """Sequential additions or multiplications, for adjacent results at the same time."""
     tensor, name = state.tensor(op, 0), state.subgraph.tensors[op.outputs[0]].name
     # A step takes as long for a few elements as for a full register.
     value, (outer, count, inner) = grouped_value(state, op, axes(state.constant(op, 1), len(tensor.shape)), images=1)
-    before, body, after = map(tuple, reduce_program())
+    before, body, after = map(tuple, reduce_program() if op.op == "PACKED_SUM" else reduce_product_program())
     raw = Value(name, op.outputs[0], (1, 1, 1, 4 * outer * inner))
     state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (_PACKED,), _PACKED, before, body, after, count,
                              images=outer))

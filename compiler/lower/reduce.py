@@ -17,7 +17,7 @@ from tq_hw.compiler.lower.elementwise import table_pass
 from tq_hw.compiler.lower.integer_walks import walk_integers
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
-from tq_hw.compiler.lower.sixteen_elements import lower_extreme_wide, lower_mean_wide
+from tq_hw.compiler.lower.sixteen_elements import lower_extreme_wide, lower_mean_wide, lower_product_wide
 from tq_hw.compiler.lower.walks import WALK_LIMIT, walk_extreme, walk_index, walk_product, walk_sum
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import product, reduce
@@ -161,6 +161,9 @@ def lower_product(state: Legalizer, op: Operator) -> None:
         _integers(state, op)
         return
     p = product.product_params(op, state.subgraph, state.constant(op, 1))
+    if state.tensor(op, 0).dtype == "int16":
+        lower_product_wide(state, op, p)
+        return
     value, kept, count = _transposed(state, op, p.axes, True)
     publish(state, op, walk_product(state, op, value, (1, count, kept), p))
 

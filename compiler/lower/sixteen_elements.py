@@ -20,13 +20,16 @@ from tq_hw.compiler.programs.sixteen_tables import (
     share_program,
     split_table,
 )
+from tq_hw.compiler.programs.two_words import high_b, rest
 from tq_hw.compiler.programs.words import (
     OUT,
     STREAM_A,
     Uop,
     immediate,
+    low,
     reg_a,
     reg_b,
+    rescale,
     rescaled,
     set_to,
     shifted,
@@ -34,11 +37,11 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.model.graph import Operator
-from tq_hw.sim.golden import activation, pooling, reduce, sixteen
+from tq_hw.sim.golden import activation, pooling, product, reduce, sixteen
 from tq_hw.sim.golden.registry import require
 
-__all__ = ["lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_softmax_wide",
-           "lower_unary_wide"]
+__all__ = ["lower_extreme_wide", "lower_mean_wide", "lower_pool_wide", "lower_product_wide",
+           "lower_softmax_wide", "lower_unary_wide"]
 
 _INT16, _INT32 = TYPE_CODES["int16"], TYPE_CODES["int32"]
 _WHOLE = (-(1 << 15), (1 << 15) - 1)
@@ -127,6 +130,31 @@ def lower_extreme_wide(state: Legalizer, op: Operator, axes: tuple[int, ...]) ->
     worst, alu = (_WHOLE[0], Alu.MAX) if op.op == "REDUCE_MAX" else (_WHOLE[1], Alu.MIN)
     publish(state, op, _walk(state, op, "extremes", value, shape, worst, {"alu": alu}, ({**reg_a(0), **OUT},),
                              _INT16))
+
+
+def lower_product_wide(state: Legalizer, op: Operator, p: product.ProductParams) -> None:
+    """REDUCE_PROD: each product has up to 62 bits with its multiplier, and is rounded half up."""
+    value, (outer, count, inner) = _grouped(state, op, p.axes)
+    made, first, x, fresh, lower = range(5)
+
+    def rescaled() -> list[Uop]:
+        """(made * x) >> shift: the bits from 31 on, and those below."""
+        uops = [to(lower, reg_a(made), reg_b(x), low()), to(made, reg_a(made), reg_b(x), high_b())]
+        if p.shift > 31:
+            return [*uops, to(made, reg_a(made), shifted(31 - p.shift, Rounding.HALF_UP))]
+        return [*uops, rest(lower, p.shift - 1), to(lower, reg_a(lower), shifted(-1, Rounding.HALF_UP)),
+                to(made, reg_a(made), shifted(31 - p.shift)), to(made, reg_a(made), reg_b(lower), alu=Alu.ADD)]
+
+    # The first factor is added to the rescaled initial product, which is 0.
+    before = set_to(made, 0), set_to(first, 1), set_to(fresh, 0)
+    body = (to(fresh, STREAM_A, reg_b(first), low()), to(x, STREAM_A, immediate(p.multiplier), low()), *rescaled(),
+            to(made, reg_a(made), reg_b(fresh), alu=Alu.ADD), set_to(first, 0))
+    after = (set_to(x, p.multiplier), *rescaled(), {**reg_a(made), "clamp": 1, **OUT})
+    name = state.subgraph.tensors[op.outputs[0]].name
+    raw = Value(name, op.outputs[0], (1, 1, 1, 2 * outer * inner))
+    state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (_INT16,), _INT16, before, body, after, count,
+                             images=outer))
+    publish(state, op, raw)
 
 
 def _divided(count: int, limits: tuple[int, int]) -> tuple[Uop, ...]:

@@ -3,6 +3,8 @@
 A fraction is shifted left by 7 bits, to the top of a register, or by 4 bits where two are added.
 """
 
+import numpy as np
+
 from tq_hw.compiler.programs.float_sums import (
     ADDEND_BITS,
     added,
@@ -30,16 +32,17 @@ from tq_hw.compiler.programs.words import (
     reg_a,
     reg_b,
     rescaled,
+    set_to,
     shifted,
     to,
 )
 from tq_hw.isa.uop import Alu, Multiply, Rounding
 from tq_hw.sim.golden.arith import INT32_MAX
-from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS
+from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS, packed
 from tq_hw.sim.golden.soft_float import BIAS, FINE_BITS
 
-__all__ = ["codes_program", "fraction", "integer_program", "product_program", "reduce_program", "round_program",
-           "rounded", "sum_program"]
+__all__ = ["codes_program", "fraction", "integer_program", "product_program", "reduce_product_program",
+           "reduce_program", "round_program", "rounded", "sum_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 #: Exponent of the last bit of a subnormal number.
@@ -114,15 +117,28 @@ def reduce_program() -> tuple[list[Uop], list[Uop], list[Uop]]:
 
 
 def product_program(*, relu: bool) -> list[Uop]:
-    """Multiply packed streams A and B: the 48-bit product is cut to 30 bits, the last one sticky."""
+    """Multiply packed streams A and B."""
+    return [to(0, immediate_a(0), STREAM_B, alu=Alu.ADD), *_given(_multiplied(), relu=relu)]
+
+
+def reduce_product_program() -> tuple[list[Uop], list[Uop], list[Uop]]:
+    """Multiply stream A in order, from 1 on: the micro-operations before, for each element, and after."""
+    *uops, last = _multiplied()
+    return [set_to(0, int(packed(np.ones((), np.float32))))], [*uops, to(0, last)], [{**reg_a(0), **OUT}]
+
+
+def _multiplied() -> list[Uop]:
+    """Multiply stream A by r0: the 48-bit product is cut to 30 bits, the last one sticky.
+
+    The last micro-operation has no destination.
+    """
     return [
-        to(0, immediate_a(0), STREAM_B, alu=Alu.ADD),
         to(2, STREAM_A, immediate(_EXPONENT), alu=Alu.AND, zero_point=EXPONENT + 2 * FRACTION_BITS - 2 * 15 + _MORE),
         to(1, reg_a(0), immediate(_EXPONENT), alu=Alu.AND), to(2, reg_a(2), reg_b(1), alu=Alu.ADD),
         *fraction(3, 6, STREAM_A, 0), *fraction(4, 6, reg_a(0), 1),
         to(5, reg_a(3), reg_b(4), multiply=Multiply.HIGH_B, truncate=1),
         to(4, reg_a(3), reg_b(4), low()), to(4, reg_a(4), immediate(INT32_MAX), alu=Alu.AND),
-        *sticky(5, 4, 6), *_given(rounded(is_small=True), relu=relu)]
+        *sticky(5, 4, 6), *rounded(is_small=True)]
 
 
 def _fixed(register: int, left: int) -> list[Uop]:

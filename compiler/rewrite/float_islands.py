@@ -16,7 +16,7 @@ from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import InputError, TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_REDUCTIONS, FLOAT_RESIZES
+from tq_hw.model.rules.signatures import FLOAT_OPERATORS, FLOAT_RESIZES
 from tq_hw.sim.golden.arith import INT16_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.registry import Array
@@ -115,7 +115,7 @@ def _of_all_pairs(graph: Subject, op: Operator) -> Rewrite | None:
 def float_reduction(graph: Subject, op: Operator) -> Rewrite | None:
     """Replace MEAN or SUM of float32 functions of bytes by float32 additions in the kernel's order."""
     maker = graph.maker(op.inputs[0])
-    if maker is None or maker.op not in FLOAT_REDUCTIONS or graph.input(maker).dtype != "float32":
+    if maker is None or maker.op not in ("MEAN", "SUM") or graph.input(maker).dtype != "float32":
         return None
     try:
         return Rewrite([op], add_reduction(graph, op, maker))

@@ -182,6 +182,8 @@ class Packing:
         if along is None:
             raise UnsupportedError(f"operator {op.index} ({op.op}) has computed axes")
         count = math.prod(source.shape[axis] for axis in axes(along, len(source.shape)))
+        if op.op == "REDUCE_PROD":
+            return self._multiplied(op, self.packed(source.index), count, along, tensor)
         total = self.summed(op, self.packed(source.index), count, along, tensor,
                             keep_dims=bool_option(op, "keep_dims"))
         if op.op == "SUM":
@@ -193,6 +195,15 @@ class Packing:
         bounds = widened(count * part.low, count * part.high, count)
         return self.add(op, "PACKED_SUM", (part.index, self.graph.add_constant(along)), like, bounds,
                         {"keep_dims": keep_dims})
+
+    def _multiplied(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor) -> Packed:
+        """Add sequential products of `count` numbers over axes."""
+        def power(number: float) -> float:
+            return math.exp(min(count * math.log(number), 500.0)) if number > 0 else 0.0
+        most = power(max(-part.low, part.high)) * (1 + 2.0**-20)
+        bounds = widened(-most if part.low < 0 else power(part.low) / (1 + 2.0**-20), most, count)
+        return self.add(op, "PACKED_PROD", (part.index, self.graph.add_constant(along)), like, bounds,
+                        {"keep_dims": bool_option(op, "keep_dims")})
 
     def extreme(self, op: Operator, part: Packed, along: Array, like: Tensor, row: Tensor, name: str, *,
                 keep_dims: bool) -> Packed:

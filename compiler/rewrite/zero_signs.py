@@ -71,7 +71,8 @@ class ZeroSigns:
             return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
                 "MEAN": self._of_mean, "RESIZE_BILINEAR": self._of_resize, "LEAKY_RELU": self._of_part,
-                "LOG_SOFTMAX": self._of_difference, "AVERAGE_POOL_2D": self._of_pool}.get(maker.op)
+                "LOG_SOFTMAX": self._of_difference, "REDUCE_PROD": self._of_factors,
+                "AVERAGE_POOL_2D": self._of_pool}.get(maker.op)
         return rule is None or rule(maker)
 
     def factors(self, index: int) -> list[int]:
@@ -118,6 +119,10 @@ class ZeroSigns:
         positive = [at for at, low in enumerate(lows) if low > 0]
         return (not positive or self.may_be_negative(op.inputs[1 - positive[0]])
                 or self.unit(one) * self.unit(other) < _SMALLEST)
+
+    def _of_factors(self, op: Operator) -> bool:
+        """Of a REDUCE_PROD: products of numbers that are not negative are not either."""
+        return self._packing.packed(op.inputs[0]).low < 0 or self.may_be_negative(op.inputs[0])
 
     def _of_quotient(self, op: Operator) -> bool:
         """The divisor is positive."""

@@ -46,8 +46,8 @@ FLOAT_MOVES = (
     "SPACE_TO_BATCH_ND", "SPACE_TO_DEPTH", "SPLIT", "SPLIT_V", "SQUEEZE", "STRIDED_SLICE", "TILE", "TRANSPOSE",
     "UNPACK")
 
-#: Sums that may be of float32 inside a model, and give float32 then.
-FLOAT_REDUCTIONS = ("MEAN", "SUM")
+#: Sums and products that may be of float32 inside a model, and give float32 then.
+FLOAT_REDUCTIONS = ("MEAN", "REDUCE_PROD", "SUM")
 
 #: Operators of whole rows that may be of float32 inside a model, and give float32 then.
 FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
@@ -55,9 +55,9 @@ FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
 FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CUMSUM", "DIV", "ELU", "EXP", "GELU",
                   "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN",
-                  "MINIMUM", "MUL", "NEG", "POW", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "RELU", "RELU6", "RELU_0_TO_1",
-                  "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SIGN", "SOFTMAX", "SQRT",
-                  "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM", "TANH")
+                  "MINIMUM", "MUL", "NEG", "POW", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RELU", "RELU6",
+                  "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SIGN",
+                  "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM", "TANH")
 
 #: Pools that may be of float32 inside a model, and give float32 then.
 FLOAT_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
@@ -96,7 +96,7 @@ _TABLE = {
     "q8orany q8orany -> bool": " ".join(COMPARISONS[4:]),
     "q8or16 index -> q8or16": "MEAN",
     "q8toint index -> q8toint": "SUM REDUCE_MAX REDUCE_MIN",
-    "q8or32 index -> q8or32": "REDUCE_PROD",
+    "q8or16or32 index -> q8or16or32": "REDUCE_PROD",
     "bool index -> bool": "REDUCE_ANY REDUCE_ALL",
     "index i32 data data -> data": "ONE_HOT",
     "q8or16 i32 -> q8or16 i32": "TOPK_V2",

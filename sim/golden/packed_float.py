@@ -15,7 +15,7 @@ from tq_hw.sim.golden.arith import INT32_MIN, IntArray, round_half_away
 from tq_hw.sim.golden.libm import Float32, expf
 from tq_hw.sim.golden.libm_double import logf, powf
 from tq_hw.sim.golden.quantize import quantized
-from tq_hw.sim.golden.reduce import axes, sum_in_order
+from tq_hw.sim.golden.reduce import axes, product_in_order, sum_in_order
 from tq_hw.sim.golden.registry import Array, Inputs, bool_option, kernel, output_tensor, require, value
 
 __all__ = ["EXPONENT", "EXPONENT_BITS", "FRACTION_BITS", "LIMIT", "MOST_LOG", "MOST_POWER",
@@ -138,6 +138,13 @@ def packed_sum(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """SUM of packed numbers over the axes of input 1."""
     x = _numbers(inputs, 0)
     return [packed(sum_in_order(x, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims")))]
+
+
+@kernel("PACKED_PROD")
+def packed_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
+    """REDUCE_PROD of packed numbers over the axes of input 1."""
+    x = _numbers(inputs, 0)
+    return [packed(product_in_order(x, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims")))]
 
 
 @kernel("PACKED_INTEGER")

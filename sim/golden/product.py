@@ -11,13 +11,14 @@ from tq_hw.sim.golden.arith import (
     INT32_MAX,
     IntArray,
     activation_range,
+    dtype_range,
     quantize_multiplier,
     rounding_divide_by_pot,
     saturating_rounding_doubling_high_mul,
 )
 from tq_hw.sim.golden.fixedpoint import count_leading_zeros, one_over_one_plus_x
 from tq_hw.sim.golden.integers import NO_DIVISOR, divided
-from tq_hw.sim.golden.reduce import axes, reduce_integers
+from tq_hw.sim.golden.reduce import axes, product_in_order, reduce_integers
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -119,12 +120,12 @@ class ProductParams:
 
 
 def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> ProductParams:
-    """Derive the integers of a REDUCE_PROD of int8.
+    """Derive the integers of a REDUCE_PROD of int8 or int16.
 
     Raises `UnsupportedError` if a product may exceed 47 bits, or a rescaled one int32, which C leaves undefined.
     """
-    tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
-    require(output.dtype == "int8", f"output must be int8, not {output.dtype}")
+    tensor, output = require_dtype(op, subgraph, "int8", "int16"), output_tensor(op, subgraph)
+    require(output.dtype == tensor.dtype, f"output must be {tensor.dtype}, not {output.dtype}")
     reduced = axes(axis_values, len(tensor.shape))
     count = math.prod(tensor.shape[axis] for axis in reduced)
     require(count >= 1, f"input of shape {tensor.shape} has nothing to reduce")
@@ -132,13 +133,14 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
     require(exponent < 8, f"the factor of each step is 2^{exponent}, and the kernels are undefined from 2^7 on; use a "
                           "larger output scale")
     short = (multiplier + (1 << 15)) >> 16 if multiplier < 0x7FFF0000 else 0x7FFF
-    factor = max(127 - tensor.zero_point, 128 + tensor.zero_point)
+    least, most = dtype_range(tensor.dtype)
+    factor = max(most - tensor.zero_point, tensor.zero_point - least)
     largest, product = factor, 0
     # The last product is rescaled a second time before the zero point is added.
     for times in [factor] * (count - 1) + [1]:
         product = max(product, largest * times)
         largest = (largest * times * short >> 15 - exponent) + 1
-        require(product < 1 << 47 and largest <= INT32_MAX - 128,
+        require(product < 1 << 47 and largest <= INT32_MAX + least,
                 "a product may exceed 47 bits, or 32 after rescaling: the kernels are undefined there; reduce fewer "
                 "elements")
     return ProductParams(reduced, count, tensor.zero_point, short, 15 - exponent, output.zero_point, product)
@@ -147,8 +149,12 @@ def product_params(op: Operator, subgraph: Subgraph, axis_values: Array) -> Prod
 @kernel("REDUCE_PROD")
 def reduce_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Product over the axes of input 1, factor by factor."""
-    if require_dtype(op, subgraph, "int8", "int32").dtype == "int32":
+    dtype = require_dtype(op, subgraph, "int8", "int16", "int32", "float32").dtype
+    if dtype == "int32":
         return reduce_integers(np.multiply, op, inputs)
+    if dtype == "float32":
+        x = value(inputs, 0)
+        return [product_in_order(x, axes(value(inputs, 1), x.ndim), keep_dims=bool_option(op, "keep_dims"))]
     p = product_params(op, subgraph, value(inputs, 1))
     x = value(inputs, 0).astype(np.int64) - p.input_zero_point
     kept = [axis for axis in range(x.ndim) if axis not in p.axes]
@@ -162,4 +168,4 @@ def reduce_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
         product = rescaled(product * row)
     shape = tuple(1 if axis in p.axes else size for axis, size in enumerate(x.shape)
                   if bool_option(op, "keep_dims") or axis not in p.axes)
-    return [narrow(rescaled(product) + p.output_zero_point, -128, 127).reshape(shape)]
+    return [narrow(rescaled(product) + p.output_zero_point, *dtype_range(dtype), dtype).reshape(shape)]

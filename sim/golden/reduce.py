@@ -30,7 +30,8 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["MeanParams", "axes", "mean_params", "reduce_integers", "sum_in_order"]
+__all__ = ["MeanParams", "axes", "mean_params", "product_in_order", "reduce_integers",
+           "sum_in_order"]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,14 @@ def sum_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Arra
     # Sums start from 0: a sum of only -0 is 0.
     sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0)
     return sums.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else sums
+
+
+def product_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Array:
+    """Products of float32 over axes, from 1 on; elements are multiplied in memory order."""
+    kept = [axis for axis in range(x.ndim) if axis not in reduced]
+    rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
+    made: Array = np.cumprod(rows, axis=-1, dtype=np.float32)[..., -1]
+    return made.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else made
 
 
 def _real(op: Operator, x: Array, reduced: tuple[int, ...]) -> list[Array]:
