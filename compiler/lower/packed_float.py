@@ -19,6 +19,7 @@ from tq_hw.compiler.programs.packed_float import (
     reduce_program,
     round_program,
     sum_program,
+    wide_integer_program,
 )
 from tq_hw.compiler.programs.packed_order import (
     extreme_program,
@@ -88,10 +89,14 @@ def lower_packed_float(state: Legalizer, op: Operator) -> None:
 
 
 @lowers("PACKED_INTEGER", "PACKED_ROUND")
-def lower_packed_int16(state: Legalizer, op: Operator) -> None:
-    """Conversions from and to int16."""
-    uops, types = (integer_program(), (_INT16, _PACKED)) if op.op == "PACKED_INTEGER" else (
-        round_program(), (_PACKED, _INT16))
+def lower_packed_integers(state: Legalizer, op: Operator) -> None:
+    """Conversions from int16 or int32, and to int16."""
+    if op.op == "PACKED_ROUND":
+        uops, types = round_program(), (_PACKED, _INT16)
+    elif state.tensor(op, 0).dtype == "int16":
+        uops, types = integer_program(), (_INT16, _PACKED)
+    else:
+        uops, types = wide_integer_program(), (TYPE_CODES["int32"], _PACKED)
     output = state.subgraph.tensors[op.outputs[0]]
     state.layers.append(Flat(op.index, op.op, (state.input(op, 0),), state.output(op), element_count(output.shape),
                              types[:1], types[1], tuple(uops)))

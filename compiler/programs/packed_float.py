@@ -36,13 +36,13 @@ from tq_hw.compiler.programs.words import (
     shifted,
     to,
 )
-from tq_hw.isa.uop import Alu, Multiply, Rounding
+from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource
 from tq_hw.sim.golden.arith import INT32_MAX
 from tq_hw.sim.golden.packed_float import EXPONENT, EXPONENT_BITS, FRACTION_BITS, packed
 from tq_hw.sim.golden.soft_float import BIAS, FINE_BITS
 
 __all__ = ["codes_program", "fraction", "integer_program", "product_program", "reduce_product_program",
-           "reduce_program", "round_program", "rounded", "sum_program"]
+           "reduce_program", "round_program", "rounded", "sum_program", "wide_integer_program"]
 
 _EXPONENT = (1 << EXPONENT_BITS) - 1
 #: Exponent of the last bit of a subnormal number.
@@ -50,6 +50,8 @@ _LEAST = -149
 _MORE = 6
 #: Left shift of a fraction in a register.
 _USED = 7
+#: Leading bits of a number of 29 bits that are equal to its sign.
+_SPARE = 3
 #: Fraction bits of a number before it is rounded to an integer: a half, and a sticky bit.
 _HALVES = 2
 
@@ -167,6 +169,20 @@ def integer_program() -> list[Uop]:
     """Pack the int16 numbers of stream A, which are exact in float32."""
     return [to(5, STREAM_A, shifted(_MORE)), to(2, immediate_a(-EXPONENT)),
             *_given(rounded(is_small=False), relu=False)]
+
+
+def wide_integer_program() -> list[Uop]:
+    """Pack the int32 numbers of stream A, rounded to 24 bits.
+
+    A number is first shifted left, or right by up to 2 with a sticky bit, so that it has 29 bits and a sign.
+    """
+    return [
+        to(5, STREAM_A), *leading(3, 5), to(1, immediate_a(_SPARE), reg_b(3), between(0, 2), alu=Alu.SUB),
+        to(7, reg_a(3), immediate(-_SPARE), between(0, 31), alu=Alu.ADD),
+        to(2, immediate_a(_MORE - EXPONENT + _SPARE), reg_b(3), alu=Alu.SUB),
+        to(0, reg_a(5), reg_b(1), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.FLOOR),
+        to(4, reg_a(0), reg_b(1), alu=Alu.SHL), to(4, reg_a(5), reg_b(4), alu=Alu.SUB),
+        to(5, reg_a(0), reg_b(7), alu=Alu.SHL), *sticky(5, 4, 6), *_given(rounded(is_small=False), relu=False)]
 
 
 def round_program() -> list[Uop]:

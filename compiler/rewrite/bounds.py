@@ -2,6 +2,8 @@
 
 An element is at most the vector's length. Its distance from the mean of n elements is at most sqrt(n) times their
 standard deviation, which bounds LayerNorm and GroupNorm.
+
+Numbers that are computed from int32, such as masks and counts, have bounds that only the user knows.
 """
 
 import math
@@ -11,7 +13,7 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
-__all__ = ["LEAST_LENGTH", "deviations", "exponent", "share_of_length", "widened"]
+__all__ = ["LEAST_LENGTH", "deviations", "exponent", "is_of_integers", "share_of_length", "widened"]
 
 #: Least length: the square of a number of this size does not underflow in float32.
 LEAST_LENGTH = 2.0**-60
@@ -185,6 +187,20 @@ def _without_more(graph: Subject, index: int) -> int:
             break
         index = maker.inputs[1 - constants[0]]
     return index
+
+
+def is_of_integers(graph: Subject, index: int) -> bool:
+    """Whether a float32 tensor is computed from int32."""
+    todo, seen = [index], set[int]()
+    while todo:
+        maker = graph.maker(todo.pop())
+        if maker is None or maker.outputs[0] in seen or graph.output(maker).dtype != "float32":
+            continue
+        if maker.op == "CAST" and graph.input(maker).dtype == "int32":
+            return True
+        seen.add(maker.outputs[0])
+        todo += maker.inputs
+    return False
 
 
 def _codes(graph: Subject, index: int) -> int:

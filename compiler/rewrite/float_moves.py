@@ -21,7 +21,7 @@ MOVES: dict[str, tuple[int, ...] | None] = {
                      "SPACE_TO_BATCH_ND", "BATCH_TO_SPACE_ND", "RESIZE_NEAREST_NEIGHBOR", "SPLIT_V",
                      "UNPACK", "REDUCE_MAX", "REDUCE_MIN"), (0,)),
     "SPLIT": (1,), "EMBEDDING_LOOKUP": (1,), "SELECT": (1, 2), "SELECT_V2": (1, 2), "PADV2": (0, 2),
-    "DYNAMIC_UPDATE_SLICE": (0, 1), "CONCATENATION": None, "PACK": None}
+    "ONE_HOT": (2, 3), "DYNAMIC_UPDATE_SLICE": (0, 1), "CONCATENATION": None, "PACK": None}
 _CODES = ("int8", "int16")
 
 

@@ -184,17 +184,19 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
     return replace(made, low=max(made.low, least_number(packing.graph.subgraph, source.index)))
 
 
-def _of_bool(packing: Packing, op: Operator) -> Packed:
-    """Add the numbers 0 and 1 of a comparison's result."""
+def _of_integers(packing: Packing, op: Operator) -> Packed:
+    """Add the numbers of int32, or the numbers 0 and 1 of a comparison's result."""
     source = packing.graph.input(op)
+    if source.dtype == "int32":
+        return packing.add(op, "PACKED_INTEGER", op.inputs, packing.graph.output(op), (-2.0**31, 2.0**31))
     if source.dtype != "bool":
-        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to float32 must be of bool")
+        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to float32 must be of int32 or bool")
     numbers = packing.graph.add_constant(packed((UINT8_CODES != 0).astype(np.float32)))
     return packing.add(op, "TABLE", (source.index, numbers), packing.graph.output(op), (0.0, 1.0))
 
 
 ELEMENTS: dict[str, Rows] = {
-    "DEQUANTIZE": _dequantized, "CAST": _of_bool, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _of_two_fused),
+    "DEQUANTIZE": _dequantized, "CAST": _of_integers, **dict.fromkeys(("ADD", "SUB", "MUL", "DIV"), _of_two_fused),
     "MAXIMUM": _of_two, "MINIMUM": _of_two, **dict.fromkeys(_CLAMPS, _clamped), "NEG": _negative, "ABS": _magnitude,
     "LEAKY_RELU": _leaky, "PRELU": _of_channels, "HARD_SWISH": _hard_swish, "EXP": _power, "POW": _half_power,
     "LOG": _logarithm, "LOGISTIC": _logistic, "REDUCE_MAX": _extreme_of_rows, "REDUCE_MIN": _extreme_of_rows}

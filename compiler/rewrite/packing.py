@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, deviations, share_of_length, widened
+from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, deviations, is_of_integers, share_of_length, widened
 from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
 from tq_hw.compiler.rewrite.island import Island, label
@@ -31,6 +31,8 @@ _NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 _BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV": "PACKED_DIV"}
+#: Scales from 0 beyond which a number has the first or the last code.
+_FAR = 2.0**20
 #: e^x is 0 for x below minus this.
 _MOST_BELOW = 200.0
 
@@ -65,13 +67,23 @@ class Packing:
             raise UnsupportedError(f"{label(target)} is {target.dtype}; float32 must become int8 or int16")
         source = self.packed(op.inputs[0])
         if max(-source.low, source.high) >= target.scale * 2**31:
-            raise UnsupportedError(f"{label(self.graph.input(op))} may be 2^31 times the scale of {label(target)}")
+            if not is_of_integers(self.graph, op.inputs[0]):
+                raise UnsupportedError(f"{label(self.graph.input(op))} may be 2^31 times the scale of {label(target)}")
+            source = self._saturated(op, source)
         if target.dtype == "int16":
             self.new.append(Operator(op.index, "PACKED_ROUND", (self._quotient(op, source).index,), op.outputs))
             return
         tables, options = code_tables(self.graph, op, EXPONENT, 1)
         inputs = (source.index, *(self.graph.add_constant(table.astype(np.int32)) for table in tables))
         self.new.append(Operator(op.index, "PACKED_CODES", inputs, op.outputs, options))
+
+    def _saturated(self, op: Operator, part: Packed) -> Packed:
+        """Add a clamp to numbers whose codes are the first and the last; the engines define none from 2^31 scales."""
+        like, most = self.graph.input(op), self.graph.output(op).scale * _FAR
+        for name, limit in (("PACKED_MAX", self.number(-most)), ("PACKED_MIN", self.number(most))):
+            part = self.add(op, name, (part.index, limit.index), like,
+                            (max(part.low, -most), min(part.high, most)))
+        return part
 
     def _quotient(self, op: Operator, source: Packed) -> Packed:
         """Add the division of the QUANTIZE `op` by its scale."""

@@ -168,6 +168,8 @@ class ZeroSigns:
             read = [maker.inputs[position] for position in positions] or [
                 each for each in maker.inputs if self._is_float(each)]
             return min(self.unit(each) for each in read)
+        if maker.op == "CAST":
+            return 1.0
         if maker.op in ("MUL", "BATCH_MATMUL"):
             return math.prod(self.unit(each) for each in maker.inputs)
         if maker.op == "DEQUANTIZE":

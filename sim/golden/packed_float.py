@@ -149,7 +149,7 @@ def packed_product(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Arr
 
 @kernel("PACKED_INTEGER")
 def packed_integer(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Packed numbers of int16 codes, without zero point and scale."""
+    """Packed numbers of int16 codes, without zero point and scale, or of int32, rounded."""
     return [packed(value(inputs, 0).astype(np.float32))]
 
 
