@@ -21,7 +21,7 @@ from tq_hw.compiler.rewrite.packed_rows import ROWS
 from tq_hw.compiler.rewrite.packed_tanh import TANHS
 from tq_hw.compiler.rewrite.packing import Packing
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
-from tq_hw.compiler.rewrite.zero_signs import ZeroSigns
+from tq_hw.compiler.rewrite.sign_words import SignWords
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.model.rules.signatures import COMPARISONS, RANKINGS
@@ -38,7 +38,7 @@ def packed_floats(subgraph: Subgraph) -> Subgraph:
     """Compute inputs of QUANTIZE, rankings and comparisons, and float32 outputs of the model in packed numbers."""
     graph = Subject(subgraph)
     packing, operators = Packing(graph, _ALL), list[Operator]()
-    signs = ZeroSigns(packing)
+    signs = SignWords(packing)
     found = False
     for op in subgraph.operators:
         given = _given(graph, op)
@@ -91,7 +91,7 @@ def _instead(graph: Subject, index: int, given: list[int]) -> int:
     return graph.add_tensor(graph.tensors[index]) if index in given else index
 
 
-def _give(packing: Packing, signs: ZeroSigns, index: int) -> None:
+def _give(packing: Packing, signs: SignWords, index: int) -> None:
     """Add the operators that compute an output of the model; raise `TqError` with the reason if there are none."""
     maker = packing.graph.maker(index)
     assert maker is not None
@@ -120,13 +120,9 @@ def _give_table(packing: Packing, index: int, maker: Operator, dtype: str) -> bo
     return True
 
 
-def _give_number(packing: Packing, signs: ZeroSigns, index: int, maker: Operator) -> None:
-    graph = packing.graph
-    number = packing.packed(index)
-    sign, *others = (packing.packed(each) for each in signs.factors(index))
-    for other in others:
-        sign = packing.add(maker, "PACKED_SIGN", (sign.index, other.index), graph.tensors[index], (-1.0, 1.0))
-    inputs = (number.index, sign.index) if others or sign is not number else (number.index,)
+def _give_number(packing: Packing, signs: SignWords, index: int, maker: Operator) -> None:
+    number, sign = packing.packed(index).index, signs.of(index)
+    inputs = (number,) if sign == number else (number, sign)
     packing.new.append(Operator(maker.index, "PACKED_FLOAT", inputs, (index,)))
 
 
@@ -145,7 +141,7 @@ def _without_unused(subgraph: Subgraph, count: int) -> Subgraph:
 def check_given(graph: Subject, index: int) -> None:
     """Raise `TqError` with the reason why a float32 output of the model is not computed."""
     packing = Packing(graph, _ALL)
-    _give(packing, ZeroSigns(packing), index)
+    _give(packing, SignWords(packing), index)
 
 
 def check_packed(graph: Subject, op: Operator) -> None:

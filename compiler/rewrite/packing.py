@@ -24,10 +24,10 @@ from tq_hw.sim.golden.packed_float import EXPONENT, LIMIT, MOST_POWER, packed
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.registry import Array, bool_option
 
-__all__ = ["Packed", "Packing", "Rows", "plain"]
+__all__ = ["NO_MOVES", "Packed", "Packing", "Rows", "plain"]
 
 #: Moves that compare numbers, or that do not exist for int32.
-_NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
+NO_MOVES = ("REDUCE_MAX", "REDUCE_MIN", "RESIZE_NEAREST_NEIGHBOR")
 #: Moves that add zeros.
 _PADS = ("PAD", "SPACE_TO_BATCH_ND")
 _BINARY = {"ADD": "PACKED_ADD", "SUB": "PACKED_SUB", "MUL": "PACKED_MUL", "DIV": "PACKED_DIV"}
@@ -53,11 +53,13 @@ class Packing:
     ----------
     rows : functions that compute further operators, by name
     new : the operators that compute the numbers
+    totals : sums before they are divided, by the index of a MEAN's output
     """
 
     def __init__(self, graph: Subject, rows: "Mapping[str, Rows]"):
         self.graph, self.rows = graph, rows
         self.new: list[Operator] = []
+        self.totals: dict[int, Packed] = {}
         self._known: dict[int, Packed] = {}
 
     def codes(self, op: Operator) -> None:
@@ -131,7 +133,7 @@ class Packing:
         tensor, maker = self.graph.tensors[index], self.graph.maker(index)
         if maker is None or tensor.dtype != "float32":
             raise UnsupportedError(f"{label(tensor)} is {tensor.dtype}, not quantized")
-        if moved(self.graph, maker) and maker.op not in _NO_MOVES:
+        if moved(self.graph, maker) and maker.op not in NO_MOVES:
             return self._moved(index, maker)
         if maker.op in self.rows:
             return self.rows[maker.op](self, maker)
@@ -200,6 +202,7 @@ class Packing:
                             keep_dims=bool_option(op, "keep_dims"))
         if op.op == "SUM":
             return replace(total, low=1.0) if total.low < 1 and adds_up_to_one(self.graph, op) else total
+        self.totals[op.outputs[0]] = total
         return self.binary(plain(op), "DIV", total, self.number(count), tensor)
 
     def summed(self, op: Operator, part: Packed, count: int, along: Array, like: Tensor, *, keep_dims: bool) -> Packed:

@@ -1,10 +1,10 @@
-"""Whether a float32 tensor may have -0, which packed numbers do not represent, and where its sign can be taken from.
+"""Whether a float32 tensor may have -0, which packed numbers do not represent; `sign_words.py` computes its signs.
 
-+0 and -0 have the same code but differ in a float32 output of the model. The sign of a product is given by the signs of
-its factors, also where it rounds to 0.
++0 and -0 have the same code but differ in a float32 output of the model.
 
 A negative number that rounds to 0 is -0. Each tensor therefore has a unit, a power of two of which all its numbers are
-multiples. Sums are multiples of the unit, too, and do not round to 0.
+multiples. Sums are multiples of the unit, too, and do not round to 0. Numbers that are rounded to 24 bits are multiples
+of the last bit of the least of them.
 """
 
 import math
@@ -12,14 +12,14 @@ import math
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import moved
-from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.island import Island
 from tq_hw.compiler.rewrite.packing import Packing
-from tq_hw.model.errors import TqError, UnsupportedError
+from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import float_option, int_option
 
-__all__ = ["ZeroSigns"]
+__all__ = ["SIGNED", "ZeroSigns"]
 
 #: The smallest positive float32 number.
 _SMALLEST = 2.0**-149
@@ -29,10 +29,10 @@ _LEAST_WEIGHT = 2.0**-24
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC",
           "POW", "SOFTMAX", "ABS", "SIGN", "SQUARE", "SQUARED_DIFFERENCE")
 #: Operators whose result is one of their inputs, a number of its sign other than 0, or +0 for a negative input.
-_CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
+_CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D", "TANH", "ELU")
 #: Operators whose result has the sign of their first input or of the product of two inputs, and the number of these.
-_SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1, "TANH": 1, "ELU": 1}
+SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1, "TANH": 1, "ELU": 1}
 #: Operators whose results are multiples of their inputs' unit.
 _ALIKE = ("ADD", "SUB", "SUM", "CUMSUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS",
           "MAX_POOL_2D")
@@ -69,25 +69,13 @@ class ZeroSigns:
             return False
         if maker.op in _CHOICES:
             return any(self.may_be_negative(each) for each in maker.inputs if self._is_float(each))
+        if maker.op in ("MAXIMUM", "MINIMUM"):
+            return self._of_extreme(maker)
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
                 "MEAN": self._of_mean, "RESIZE_BILINEAR": self._of_resize, "LEAKY_RELU": self._of_part,
                 "LOG_SOFTMAX": self._of_difference, "REDUCE_PROD": self._of_factors,
                 "AVERAGE_POOL_2D": self._of_pool}.get(maker.op)
         return rule is None or rule(maker)
-
-    def factors(self, index: int) -> list[int]:
-        """Return tensors without -0 whose product has the sign of a tensor, zeros included.
-
-        Raises `UnsupportedError` if there are none.
-        """
-        if not self.may_be_negative(index):
-            return [index]
-        maker = self._graph.maker(index)
-        if maker is None or maker.op not in _SIGNED or maker.options.get("fused_activation_function", "NONE") != "NONE":
-            raise UnsupportedError(f"{label(self._graph.tensors[index])} may be -0, which float32 operators do not "
-                                   "distinguish from 0")
-        found = [each for at in range(_SIGNED[maker.op]) for each in self.factors(maker.inputs[at])]
-        return [*found, self._graph.add_constant(np.array(-1, np.float32))] if maker.op == "NEG" else found
 
     def _is_float(self, index: int) -> bool:
         return self._graph.tensors[index].dtype == "float32"
@@ -108,6 +96,17 @@ class ZeroSigns:
     def _of_difference(self, op: Operator) -> bool:
         return self.may_be_negative(op.inputs[0])
 
+    def _of_extreme(self, op: Operator) -> bool:
+        """The result is the second number unless the first one is larger, or smaller."""
+        one, other = op.inputs
+        if not self.may_be_negative(one) or self.may_be_negative(other):
+            return self.may_be_negative(other)
+        data, is_least = self._graph.tensors[other].data, op.op == "MINIMUM"
+        if data is not None:
+            return bool((data > 0 if is_least else data < 0).any())
+        part = self._packing.packed(other)
+        return part.high > 0 if is_least else part.low < 0
+
     def _of_product(self, op: Operator) -> bool:
         """A product of signed numbers is -0 if a factor is 0 and the other negative, or if it underflows."""
         one, other = op.inputs
@@ -117,8 +116,10 @@ class ZeroSigns:
         if min(lows) >= 0:
             return any(self.may_be_negative(each) for each in op.inputs)
         positive = [at for at, low in enumerate(lows) if low > 0]
-        return (not positive or self.may_be_negative(op.inputs[1 - positive[0]])
-                or self.unit(one) * self.unit(other) < _SMALLEST)
+        if not positive or self.may_be_negative(op.inputs[1 - positive[0]]):
+            return True
+        least = max(self.unit(op.inputs[positive[0]]), lows[positive[0]])
+        return least * self.unit(op.inputs[1 - positive[0]]) < _SMALLEST
 
     def _of_factors(self, op: Operator) -> bool:
         """Of a REDUCE_PROD: products of numbers that are not negative are not either."""
@@ -175,7 +176,15 @@ class ZeroSigns:
         if maker.op == "DEQUANTIZE":
             # Dequantized numbers are multiples of the scale's last bit.
             return _unit_of(np.array(self._graph.input(maker).scale, np.float32))
-        return _SMALLEST
+        if maker.op == "MEAN":
+            source = self._graph.input(maker)
+            return _last_bit(self.unit(source.index) * self._elements(maker.outputs[0]) / math.prod(source.shape))
+        return _last_bit(self._packing.packed(index).low)
+
+
+def _last_bit(least: float) -> float:
+    """Return the last bit of a number of 24 bits, or a smaller power of two; 0 if it is not positive."""
+    return math.ldexp(1.0, math.floor(math.log2(least)) - 24) if least > 0 else 0.0
 
 
 def _unit_of(values: Float32) -> float:
