@@ -30,11 +30,14 @@ class Quantization:
     scale : float32 values widened to Python floats, one (per tensor) or one per slice of `dimension`
     zero_point : as many integers as scales
     dimension : axis of the scales; 0 when there is one
+    stored_dimension : the one in the file if it differs: of a tensor with a single axis of several elements, or if the
+        tensor has no such axis
     """
 
     scale: tuple[float, ...]
     zero_point: tuple[int, ...]
     dimension: int = 0
+    stored_dimension: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,6 +14,10 @@ __all__ = ["FIXED_OUTPUTS", "WEIGHT_AXES", "bias_of", "constraint_bias_scale",
 #: (scale, zero point) of int8 outputs that the specification fixes.
 FIXED_OUTPUTS = {"L2_NORMALIZATION": (1 / 128, 0), "TANH": (1 / 128, 0), "LOGISTIC": (1 / 256, -128),
                  "SOFTMAX": (1 / 256, -128), "LOG_SOFTMAX": (16 / 256, 127)}
+#: Operators of which LiteRT refuses every other scale and zero point; of the others some are within its tolerance.
+_REFUSED = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
+#: Relative distance from the scale of a SOFTMAX up to which LiteRT takes another one, 0.001f.
+_NEAR = 0.0010000000474974513
 #: Axis of the output channels in the weights.
 WEIGHT_AXES = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "TRANSPOSE_CONV": 0, "FULLY_CONNECTED": 0}
 
@@ -159,15 +163,17 @@ def constraint_fixed_output(node: Node) -> str | None:
     """Give the output the scale and zero point that the specification fixes."""
     output = node.output()
     scale, zero_point = FIXED_OUTPUTS[node.operator.op]
-    near = 0.0
+    near = _NEAR if node.operator.op == "SOFTMAX" else 0.0
     if node.operator.op == "TANH" and output.dtype == "int8":
         return None  # LiteRT's table is of any scale, and exporters of PyTorch give it one
     if output.dtype == "int16" and node.input(0).dtype == "int16":
-        scale, zero_point, near = 2.0**-15, 0, 1e-3 if node.operator.op == "SOFTMAX" else 0.0
+        scale, zero_point = 2.0**-15, 0
     elif output.dtype == "int16":
         # TFLite Micro's int16 SOFTMAX: converters write 1/65535 or 1/65536.
-        scale, zero_point, near = 2.0**-16, -32768, 1e-3
+        scale, zero_point = 2.0**-16, -32768
     if abs(output.scale - scale) <= near * scale and output.zero_point == zero_point:
         return None
+    is_refused = output.dtype == node.input(0).dtype and (
+        node.operator.op in _REFUSED or abs(output.scale - scale) > _NEAR * scale)
     return (f"scale {output.scale:.9g}, zero point {output.zero_point} for {label(output)}, expected scale "
-            f"1/{round(1 / scale)}, zero point {zero_point}")
+            f"1/{round(1 / scale)}, zero point {zero_point}{'; LiteRT refuses the file' * is_refused}")

@@ -252,10 +252,12 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
         if not low <= point <= high:
             raise record.error(f"zero point is {point}, expected {low} to {high} for {dtype}")
     if len(scale) == 1:
-        return Quantization(scale, zero_point)
+        is_axis = dimension == 0 or 0 < dimension < len(shape)
+        return Quantization(scale, zero_point, stored_dimension=None if is_axis else dimension)
     if len(scale) in shape and math.prod(shape) == len(scale):
         # Converters copy the dimension of the weights to the bias, which has one axis of more than one element.
-        dimension = shape.index(len(scale))
+        stored, dimension = dimension, shape.index(len(scale))
+        return Quantization(scale, zero_point, dimension, None if stored == dimension else stored)
     if not 0 <= dimension < len(shape):
         raise record.error(f"quantized_dimension is {dimension}, expected 0 to {len(shape) - 1} "
                            f"for shape {list(shape)}")

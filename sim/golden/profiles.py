@@ -204,6 +204,32 @@ def constraint_litert_bias(op: Operator, subgraph: Subgraph) -> str | None:
     return "none" if input_tensor(op, subgraph, 2) is None else None
 
 
+@_rule("litert", _REFUSED, "CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED")
+def constraint_litert_scale_count(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give weights and a bias one scale, or as many as they have elements along a quantized dimension of theirs."""
+    for position in range(4):
+        tensor = input_tensor(op, subgraph, position)
+        quantization = None if tensor is None else tensor.quantization
+        if tensor is not None and quantization is not None and quantization.stored_dimension is not None:
+            return (f"{len(quantization.scale)} along dimension {quantization.stored_dimension} of tensor "
+                    f"{tensor.index}, {tensor.name!r}, {list(tensor.shape)}")
+    return None
+
+
+@_rule("litert", _REFUSED, "DEPTHWISE_CONV_2D")
+def constraint_litert_bias_axes(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give a bias one axis."""
+    bias = input_tensor(op, subgraph, 2)
+    return None if bias is None or len(bias.shape) == 1 else f"{list(bias.shape)} of tensor {bias.index}, {bias.name!r}"
+
+
+@_rule("tflm", _REFUSED, "SOFTMAX")
+def constraint_tflm_softmax(op: Operator, subgraph: Subgraph) -> str | None:
+    """Give an int8 output the scale 1/256."""
+    output = output_tensor(op, subgraph)
+    return None if output.dtype != "int8" or output.scale == 1 / 256 else f"{output.scale:.9g}"
+
+
 @_rule("litert", _UNDEFINED, "FULLY_CONNECTED")
 def constraint_litert_scales(op: Operator, subgraph: Subgraph) -> str | None:
     """Give weights of int16 activations finite scales."""

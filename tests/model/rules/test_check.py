@@ -172,7 +172,12 @@ def test_some_outputs_are_fixed(op, scale, zero_point, text):
     check_model(unary(op, result=(scale, zero_point)))
     assert message_of(unary(op, result=(0.5, 1))) == (
         f"Give the output the scale and zero point that the specification fixes. Found scale 0.5, zero point 1 for "
-        f"tensor 1 't1', expected scale {text}.")
+        f"tensor 1 't1', expected scale {text}; LiteRT refuses the file.")
+
+
+def test_a_softmax_has_a_scale_within_a_thousandth() -> None:
+    check_model(unary("SOFTMAX", result=(1.0009 / 256, -128)))
+    assert message_of(unary("SOFTMAX", result=(1.0011 / 256, -128))).endswith("LiteRT refuses the file.")
 
 
 def test_a_tanh_of_int8_has_any_output() -> None:

@@ -59,7 +59,7 @@ BIAS = ("Give int8 activations an int32 bias, int16 ones an int64 bias or an int
     (conv(scale=0.0001), "Keep the rescaling multiplier of 64-bit sums below 2^7: the kernels shift left by at "
      "most 7 bits. Found multiplier 1000 from the scales."),
     (unary("LOGISTIC", scale=0.25), "Give the output the scale and zero point that the specification fixes. Found "
-     "scale 0.25, zero point 0 for tensor 1 't1', expected scale 1/32768, zero point 0."),
+     "scale 0.25, zero point 0 for tensor 1 't1', expected scale 1/32768, zero point 0; LiteRT refuses the file."),
     (unary("SOFTMAX", dtype="int8"), "Give an int16 SOFTMAX an int16 output. Found int8 for tensor 1 't1'."),
     (unary("HARD_SWISH"), "input 0, tensor 0 'in', has type int16, expected int8; quantize the whole model to int8"),
 ])

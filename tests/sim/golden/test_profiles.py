@@ -223,6 +223,23 @@ def turned_ellipsis() -> bytes:
                          shape=(2, 4), options=masks | {"new_axis_mask": 0, "shrink_axis_mask": 0}))
 
 
+def scaled_layer(op: str, scale: list[float] | None = None, dimension: int = 0) -> bytes:
+    """As ai-edge-quantizer writes a bias times ConvNeXt's layer scale."""
+    b = ModelBuilder("layer_scale")
+    bias = b.constant(np.array([[[100, -2000, 30]]], np.int32), scale=scale or [0.02, 0.021, 0.019],
+                      dimension=dimension)
+    shape = {"FULLY_CONNECTED": (3, 4), "DEPTHWISE_CONV_2D": (1, 1, 1, 3)}.get(op, (3, 1, 1, 3))
+    weights = b.constant(np.ones(shape, np.int8), scale=[0.2, 0.21, 0.19], dimension=3 * (op == "DEPTHWISE_CONV_2D"))
+    x = b.input((1, 4) if op == "FULLY_CONNECTED" else (1, 3, 3, 3), scale=0.1)
+    inputs = [b.constant([1, 3, 3, 3]), weights, x, bias] if op == "TRANSPOSE_CONV" else [x, weights, bias]
+    return b.build(b.add(op, inputs, scale=0.5, **({} if op == "FULLY_CONNECTED" else {"padding": "SAME"})))
+
+
+def softmax(scale: float) -> bytes:
+    b = ModelBuilder("softmax")
+    return b.build(b.add("SOFTMAX", [b.input((1, 5), scale=0.1)], scale=scale, zero_point=-128))
+
+
 UNDEFINED = "TFLite Micro's result is undefined"
 SHIFT = "Keep the input scale at 2^-28 or more and below 2^35: the kernel shifts by its exponent"
 REFUSED = [
@@ -274,6 +291,13 @@ REFUSED = [
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Use a bias; found none. LiteRT refuses it"),
     ("litert", without_scales(), "operator 0 (FULLY_CONNECTED)", "Give weights of int16 activations finite scales; "
      "found 2 that are not for tensor 0, 't0'. LiteRT's result is undefined"),
+    *(("litert", scaled_layer(op), f"operator 0 ({op})", "Give weights and a bias one scale, or as many as they have "
+       "elements along a quantized dimension of theirs; found 3 along dimension 0 of tensor 0, 't0', [1, 1, 3]. LiteRT "
+       "refuses it") for op in ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED")),
+    ("litert", scaled_layer("DEPTHWISE_CONV_2D", [0.02]), "operator 0 (DEPTHWISE_CONV_2D)", "Give a bias one axis; "
+     "found [1, 1, 3] of tensor 0, 't0'. LiteRT refuses it"),
+    ("tflm", softmax(0.003909), "operator 0 (SOFTMAX)", "Give an int8 output the scale 1/256; found 0.0039090002. "
+     "TFLite Micro refuses it"),
     ("litert", to_int32(), "operator 0 (QUANTIZE)", "Do not convert int8 or uint8 to int32; found int8 to int32. "
      "LiteRT refuses it"),
 ]
@@ -321,3 +345,12 @@ def test_unknown_profile() -> None:
     with pytest.raises(OptionError) as found:
         model.under("x")
     assert str(found.value) == "profile must be one of canon, tflm, litert, not 'x'"
+
+
+@pytest.mark.parametrize("data", [
+    *map(scaled_layer, ("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED")),
+    scaled_layer("CONV_2D", [0.02], 5), scaled_layer("DEPTHWISE_CONV_2D", [0.02])])
+def test_litert_refuses_these_scales(data: bytes, oracles: Callable[[str], Oracle]) -> None:
+    shape = parse_model(data, "m").main.tensors[parse_model(data, "m").main.inputs[0]].shape
+    with pytest.raises(ToolError, match=r"quantized_dimension must be in range|num_scales must be 1|NumDimensions"):
+        oracles("litert-ref").run(data, [np.zeros(shape, np.int8)])
