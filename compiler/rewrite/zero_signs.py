@@ -25,9 +25,10 @@ __all__ = ["SIGNED", "ZeroSigns"]
 _SMALLEST = 2.0**-149
 #: The smallest positive weight of a row or column: 1 less the largest float32 number below 1.
 _LEAST_WEIGHT = 2.0**-24
-#: Operators whose result is never -0: sums start from 0; powers, squares and logarithms from 1 on are not negative.
+#: Operators whose result is never -0: sums start from 0; powers, squares and logarithms from 1 on are not negative. A
+#: LOG_SOFTMAX is 0 only where an element is its row's largest one by far, and x - x is +0.
 _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTED", "RSQRT", "EXP", "LOG", "LOGISTIC",
-          "POW", "SOFTMAX", "ABS", "SIGN", "SQUARE", "SQUARED_DIFFERENCE")
+          "POW", "SOFTMAX", "LOG_SOFTMAX", "ABS", "SIGN", "SQUARE", "SQUARED_DIFFERENCE")
 #: Operators whose result is one of their inputs, a number of its sign other than 0, or +0 for a negative input.
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D", "TANH", "ELU")
@@ -73,7 +74,7 @@ class ZeroSigns:
             return self._of_extreme(maker)
         rule = {"ADD": self._of_sum, "SUB": self._of_difference, "MUL": self._of_product, "DIV": self._of_quotient,
                 "MEAN": self._of_mean, "RESIZE_BILINEAR": self._of_resize, "LEAKY_RELU": self._of_part,
-                "LOG_SOFTMAX": self._of_difference, "REDUCE_PROD": self._of_factors,
+                "REDUCE_PROD": self._of_factors,
                 "AVERAGE_POOL_2D": self._of_pool}.get(maker.op)
         return rule is None or rule(maker)
 

@@ -9,6 +9,7 @@ import math
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.sim.golden.pointwise import results
 from tq_hw.sim.golden.registry import Array
 
 __all__ = ["SAME_ORDER", "is_plain", "least_number"]
@@ -25,8 +26,9 @@ _SAME = ("DEQUANTIZE", *SAME_ORDER, "TRANSPOSE", "SLICE", "STRIDED_SLICE", "MAX_
 _NOT_BELOW_0 = ("RELU", "RELU6", "RELU_0_TO_1")
 #: Error bound of a sum of codes, in scales of each tensor.
 _ROUNDINGS = 2
-#: Error bound of a quantized SUM in output scales, and the largest sum of codes in output scales for which it holds.
-_SUM_ROUNDINGS, _MOST_SUMMED = 3, 2.0**22
+#: Error bound of a quantized SUM in output scales, and the largest sum of codes for which it holds, also in output
+#: scales: one kernel of int8 rescales in float32.
+_SUM_ROUNDINGS, _MOST_SUMMED = 3, {"int8": 2.0**22, "int16": 2.0**31}
 #: Longest chain of operators that is examined.
 _DEEPEST = 64
 
@@ -44,7 +46,7 @@ def is_plain(op: Operator) -> bool:
 class _Least:
     def __init__(self, subgraph: Subgraph) -> None:
         self._tensors = subgraph.tensors
-        self._profile = subgraph.profile
+        self._subgraph = subgraph
         self._makers = {index: op for op in subgraph.operators for index in op.outputs}
         self._known: dict[int, float] = {}
 
@@ -65,11 +67,13 @@ class _Least:
             return _least_of(tensor, table)
         if maker.op in _SAME:
             return self.of(maker.inputs[0], depth + 1)
+        if maker.op == "EXP" and tensor.dtype != "float32":
+            return _least_of(tensor, results(maker, self._subgraph))
         if maker.op in _POSITIVE or (maker.op == "MUL" and maker.inputs[0] == maker.inputs[1]):
             return 0.0
         if maker.op == "MAXIMUM":
             return self._largest(maker, depth)
-        if maker.op == "SUM" and tensor.dtype == "int8" and self._profile == "litert":
+        if maker.op == "SUM" and tensor.dtype == "int8" and self._subgraph.profile == "litert":
             return -math.inf  # LiteRT's kernel reads and writes uint8
         # Sums of int16 products have 64 bits.
         if maker.op in _KEEP or (maker.op == "BATCH_MATMUL" and tensor.dtype == "int16"):
@@ -105,9 +109,12 @@ class _Least:
         """Return the lower bound of a SUM of elements that are at least `least`."""
         source, made = (self._tensors[index] for index in (op.inputs[0], op.outputs[0]))
         count = math.prod(source.shape) // max(1, math.prod(made.shape))
-        if source.dtype != "int8" or made.dtype != "int8" or count * 256 * source.scale > _MOST_SUMMED * made.scale:
+        if source.dtype != made.dtype or made.dtype not in ("int8", "int16"):
             return 0.0
-        most = (np.iinfo(np.int8).max - made.zero_point) * made.scale
+        last = np.iinfo(made.dtype).max
+        if count * 2 * (last + 1) * max(1.0, source.scale / made.scale) > _MOST_SUMMED[made.dtype]:
+            return 0.0
+        most = (last - made.zero_point) * made.scale
         return max(0.0, min(count * least, most) - _SUM_ROUNDINGS * made.scale)
 
 
