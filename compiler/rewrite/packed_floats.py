@@ -25,7 +25,9 @@ from tq_hw.compiler.rewrite.sign_words import SignWords
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.model.rules.signatures import COMPARISONS, RANKINGS
-from tq_hw.sim.golden.packed_float import keys_of, packed
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, IntArray
+from tq_hw.sim.golden.packed_float import LIMIT, keys_of, packed
+from tq_hw.sim.golden.registry import Array
 
 __all__ = ["check_given", "check_packed", "packed_floats"]
 
@@ -73,11 +75,21 @@ def _by_keys(packing: Packing, op: Operator) -> Operator:
     """Return a ranking or comparison of int32 keys, which sort like the numbers and are equal where they are."""
     graph, inputs = packing.graph, list(op.inputs)
     for position in range(1 if op.op in RANKINGS else 2):
-        tensor, number = graph.input(op, position), packing.packed(op.inputs[position])
-        inputs[position] = (
-            graph.add_constant(keys_of(packed(tensor.data))) if tensor.data is not None
-            else packing.add(op, "PACKED_KEY", (number.index,), tensor, (number.low, number.high)).index)
+        tensor = graph.input(op, position)
+        if tensor.data is not None:
+            if np.isnan(tensor.data).any():
+                raise UnsupportedError(f"{label(tensor)} is NaN")
+            inputs[position] = graph.add_constant(_keys(tensor.data))
+            continue
+        number = packing.packed(op.inputs[position])
+        inputs[position] = packing.add(op, "PACKED_KEY", (number.index,), tensor, (number.low, number.high)).index
     return changed(op, inputs=inputs)
+
+
+def _keys(data: Array) -> IntArray:
+    """Return the keys of a constant; those of infinity and of the like are beyond all others."""
+    found = keys_of(packed(np.where(np.abs(data) < LIMIT, data, np.float32(0))))
+    return np.where(data >= LIMIT, INT32_MAX, np.where(data <= -LIMIT, INT32_MIN, found)).astype(np.int32)
 
 
 def _given(graph: Subject, op: Operator) -> list[int]:

@@ -6,17 +6,21 @@ from dataclasses import replace
 
 import numpy as np
 
+from tq_hw.compiler.rewrite.bounds import widened
 from tq_hw.compiler.rewrite.packed_elements import fused, logarithm
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.packed_float import packed
+from tq_hw.sim.golden.pooling import LEAST_LENGTH
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 
 __all__ = ["ROWS"]
 
 #: Most products of a matrix multiplication; all of them are in memory.
 _MOST_PRODUCTS = 1 << 22
+#: Exceeds a normalized vector's elements: 1, and the rounding of squares, sums, roots and quotients.
+_SHARE = 1 + 2.0**-10
 #: Replaces minus infinity in a mask: scores cannot compensate it, and its e^x is still 0.
 _MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
 
@@ -24,22 +28,23 @@ _MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
 def _masked(packing: Packing, op: Operator) -> Packed | None:
     """Add scores and a constant mask, such as that of causal attention; None if there is no mask.
 
-    A mask has elements of minus infinity, but not in a whole row.
+    A mask has elements of minus infinity, or of the least float32 number or so, but not in a whole row. The e^x of
+    these is 0 whatever the scores are.
     """
     graph, maker = packing.graph, packing.graph.maker(op.inputs[0])
     if maker is None or maker.op != "ADD" or str_option(maker, "fused_activation_function") != "NONE":
         return None
     for position in (0, 1):
         mask, like = graph.input(maker, position).data, graph.output(maker)
-        if mask is None or not np.isneginf(mask).any():
+        if mask is None or not (mask <= _MASK).any():
             continue
-        kept = mask[~np.isneginf(mask)]
+        kept = mask[~(mask <= _MASK)]
         scores = packing.packed(maker.inputs[1 - position])
         # A mask with NaN fails this comparison, too.
         small = (np.abs(np.append(kept, (scores.low, scores.high))) < _MOST_SCORE).all()
-        if not small or np.isneginf(np.broadcast_to(mask, like.shape)).all(axis=-1).any():
+        if not small or (np.broadcast_to(mask, like.shape) <= _MASK).all(axis=-1).any():
             return None
-        finite = np.where(np.isneginf(mask), np.float32(_MASK), mask)
+        finite = np.where(mask <= _MASK, np.float32(_MASK), mask)
         number = Packed(graph.add_constant(packed(finite)), _MASK, float(finite.max()))
         return packing.binary(plain(maker), "ADD", scores, number, like)
     return None
@@ -84,6 +89,22 @@ def _log_softmax(packing: Packing, op: Operator) -> Packed:
     _, total = _powers(packing, op, less)
     logs = logarithm(packing, op, total, _row(packing.graph.input(op)))
     return packing.binary(plain(op), "SUB", less, logs, packing.graph.output(op))
+
+
+def _normalized(packing: Packing, op: Operator) -> Packed:
+    """Divide vectors by their lengths; none of the quotients is above 1 but for rounding."""
+    tensor, part = packing.graph.input(op), packing.packed(op.inputs[0])
+    if str_option(op, "fused_activation_function") != "NONE":
+        raise UnsupportedError(f"operator {op.index} (L2_NORMALIZATION) has a fused activation")
+    axis, row = np.array([len(tensor.shape) - 1], np.int32), _row(tensor)
+    squares = packing.binary(plain(op), "MUL", part, part, tensor)
+    total = packing.summed(op, squares, tensor.shape[-1], axis, row, keep_dims=True)
+    total = replace(total, low=max(total.low, 0.0))
+    root = packing.add(op, "PACKED_SQRT", (total.index,), row, widened(0.0, math.sqrt(total.high), 2))
+    least = packing.number(LEAST_LENGTH)
+    length = packing.add(op, "PACKED_MAX", (root.index, least.index), row, (least.low, max(root.high, least.high)))
+    made = packing.binary(plain(op), "DIV", part, length, packing.graph.output(op))
+    return replace(made, low=max(made.low, -_SHARE), high=min(made.high, _SHARE))
 
 
 def _moved(packing: Packing, op: Operator, part: Packed, name: str, argument: Sequence[int], like: Tensor) -> Packed:
@@ -140,5 +161,6 @@ def _dense(packing: Packing, op: Operator) -> Packed:
     return fused(packing, op, made)
 
 
-ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "BATCH_MATMUL": _product,
+ROWS: dict[str, Rows] = {"SOFTMAX": _softmax, "LOG_SOFTMAX": _log_softmax, "L2_NORMALIZATION": _normalized,
+                         "BATCH_MATMUL": _product,
                          "FULLY_CONNECTED": _dense}

@@ -93,13 +93,20 @@ def _codes(graph: Subject, index: int) -> int:
 
 
 def _source(graph: Subject, moves: list[Operator], index: int) -> int:
-    return moves[0].inputs[0] if moves else index
+    """Return the tensor that moves begin with."""
+    index = moves[0].inputs[0] if moves else index
+    while (maker := graph.maker(index)) is not None and (passed := _passed(graph, maker)) is not None:
+        index = passed
+    return index
 
 
 def _moves(graph: Subject, index: int) -> list[Operator]:
     """Return the moves that lead to a tensor, first to last; they change neither numbers nor quantization."""
     found: list[Operator] = []
     while (maker := graph.maker(index)) is not None:
+        if (passed := _passed(graph, maker)) is not None:
+            index = passed
+            continue
         source, made = graph.input(maker), graph.output(maker)
         is_move = maker.op in (*SAME_ORDER, "BROADCAST_TO") or (
             maker.op == "TRANSPOSE" and graph.constant(maker, 1) is not None)
@@ -108,6 +115,26 @@ def _moves(graph: Subject, index: int) -> list[Operator]:
         found.insert(0, maker)
         index = source.index
     return found
+
+
+def _passed(graph: Subject, op: Operator) -> int | None:
+    """Return the input that an operator passes because it is finite: a maximum with -inf, or what is not infinite."""
+    passed, limit = None, None
+    if op.op == "MAXIMUM":
+        limit = graph.constant(op, 1)
+        passed = op.inputs[0]
+        if limit is None:
+            limit, passed = graph.constant(op, 0), op.inputs[1]
+    elif op.op in ("SELECT", "SELECT_V2") and (compared := graph.maker(op.inputs[0])) is not None and (
+            compared.op == "EQUAL"):
+        limit, passed = graph.constant(compared, 1), op.inputs[2]
+        size = graph.maker(compared.inputs[0])
+        if size is None or size.op != "ABS" or size.inputs[0] != passed:
+            return None
+    if passed is None or limit is None or limit.dtype != np.float32 or (
+            graph.tensors[passed].shape != graph.output(op).shape):
+        return None
+    return passed if (np.isneginf(limit) if op.op == "MAXIMUM" else np.isinf(limit)).all() else None
 
 
 def _moved(graph: Subject, moves: list[Operator], numbers: IntArray) -> IntArray:

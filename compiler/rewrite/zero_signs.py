@@ -33,7 +33,8 @@ _NEVER = ("DEQUANTIZE", "CAST", "SUM", "CUMSUM", "BATCH_MATMUL", "FULLY_CONNECTE
 _CHOICES = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "REDUCE_MAX", "REDUCE_MIN", "SQRT",
             "MAX_POOL_2D", "TANH", "ELU")
 #: Operators whose result has the sign of their first input or of the product of two inputs, and the number of these.
-SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1, "TANH": 1, "ELU": 1}
+SIGNED = {"MUL": 2, "DIV": 1, "NEG": 1, "L2_NORMALIZATION": 1, "HARD_SWISH": 1, "LEAKY_RELU": 1, "GELU": 1, "TANH": 1,
+          "ELU": 1}
 #: Operators whose results are multiples of their inputs' unit.
 _ALIKE = ("ADD", "SUB", "SUM", "CUMSUM", "RELU", "MAXIMUM", "MINIMUM", "REDUCE_MAX", "REDUCE_MIN", "NEG", "ABS",
           "MAX_POOL_2D")

@@ -50,14 +50,15 @@ FLOAT_MOVES = (
 FLOAT_REDUCTIONS = ("MEAN", "REDUCE_PROD", "SUM")
 
 #: Operators of whole rows that may be of float32 inside a model, and give float32 then.
-FLOAT_ROWS = ("BATCH_MATMUL", "LOG_SOFTMAX", "SOFTMAX")
+FLOAT_ROWS = ("BATCH_MATMUL", "L2_NORMALIZATION", "LOG_SOFTMAX", "SOFTMAX")
 
 #: Operators that are computed in float32 where all they come of are int8 tensors and constants.
 FLOAT_COMPUTED = ("ABS", "ADD", "AVERAGE_POOL_2D", "BATCH_MATMUL", "CUMSUM", "DIV", "ELU", "EXP", "GELU",
-                  "HARD_SWISH", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM", "MAX_POOL_2D", "MEAN",
-                  "MINIMUM", "MUL", "NEG", "POW", "PRELU", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "RELU", "RELU6",
-                  "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR", "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SIGN",
-                  "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "SUM", "TANH")
+                  "HARD_SWISH", "L2_NORMALIZATION", "LEAKY_RELU", "LOG", "LOGISTIC", "LOG_SOFTMAX", "MAXIMUM",
+                  "MAX_POOL_2D", "MEAN", "MINIMUM", "MUL", "NEG", "POW", "PRELU", "REDUCE_MAX", "REDUCE_MIN",
+                  "REDUCE_PROD", "RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "RESIZE_BILINEAR",
+                  "RESIZE_NEAREST_NEIGHBOR", "RSQRT", "SIGN", "SOFTMAX", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB",
+                  "SUM", "TANH")
 
 #: Pools that may be of float32 inside a model, and give float32 then.
 FLOAT_POOLS = ("AVERAGE_POOL_2D", "MAX_POOL_2D")

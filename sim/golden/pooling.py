@@ -1,6 +1,7 @@
 """AVERAGE_POOL_2D, MAX_POOL_2D and L2_NORMALIZATION.
 
-Sources: `integer_ops/pooling.h`, `pooling.cc`, for float32 `reference/pooling.h`, `integer_ops/l2normalization.h`.
+Sources: `integer_ops/pooling.h`, `pooling.cc`, for float32 `reference/pooling.h`, `integer_ops/l2normalization.h`,
+`reference/l2normalization.h`.
 """
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from tq_hw.sim.golden.arith import (
 from tq_hw.sim.golden.fixedpoint import inv_sqrt
 from tq_hw.sim.golden.float32 import RANGES
 from tq_hw.sim.golden.libm import Float32
+from tq_hw.sim.golden.reduce import sum_in_order
 from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
@@ -33,7 +35,10 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["PoolParams", "params"]
+__all__ = ["LEAST_LENGTH", "PoolParams", "params"]
+
+#: Least length that the float32 kernel of L2_NORMALIZATION divides by, 1e-6f.
+LEAST_LENGTH = float(np.float32(1e-6))
 
 
 @dataclass(frozen=True)
@@ -133,9 +138,17 @@ def max_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     return [narrow(_windows(x, p, np.iinfo(x.dtype).min).max(axis=(4, 5)), p.act_min, p.act_max, x.dtype.name)]
 
 
+def _real_l2_normalization(x: Array) -> Array:
+    """Vectors of float32 divided by their lengths, at least 1e-6: `reference/l2normalization.h`."""
+    lengths = np.sqrt(sum_in_order(x * x, (x.ndim - 1,), keep_dims=True))
+    return np.asarray(x / np.maximum(lengths, np.float32(LEAST_LENGTH)), np.float32)
+
+
 @kernel("L2_NORMALIZATION")
 def l2_normalization(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
-    """Each vector of the last axis divided by its length; output scale 1/128, zero point 0."""
+    """Each vector of the last axis divided by its length; output scale 1/128, zero point 0. Of float32 in float32."""
+    if value(inputs, 0).dtype == np.float32:
+        return [_real_l2_normalization(value(inputs, 0))]
     tensor, output = require_dtype(op, subgraph, "int8"), output_tensor(op, subgraph)
     require(output.dtype == "int8" and output.scale == 1.0 / 128 and output.zero_point == 0,
             f"output must be int8 with scale 1/128 and zero point 0, found {output.dtype}, "

@@ -161,6 +161,8 @@ def compared(b: ModelBuilder) -> list[int]:
              "LESS": (floats(b, *np.linspace(-1, 1, 10)), product), "GREATER_EQUAL": (product, floats(b, -0.0)),
              "LESS_EQUAL": (product, b.add("DIV", [total, floats(b, 3)]))}
     made = [b.add(op, pair, dtype="bool", shape=(3, 10)) for op, pair in pairs.items()]
+    made += [b.add(op, [product, floats(b, limit)], dtype="bool", shape=(3, 10)) for op, limit in (
+        ("LESS", np.inf), ("EQUAL", np.inf), ("NOT_EQUAL", -np.inf), ("GREATER", -np.inf), ("GREATER_EQUAL", 3e38))]
     mask = b.add("CAST", [made[0]], dtype="float32")
     return [*made, b.add("SELECT_V2", [made[5], total, floats(b, 7)], shape=(3, 10)), b.add("ADD", [mask, total])]
 

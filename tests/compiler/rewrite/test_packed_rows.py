@@ -85,6 +85,22 @@ def causal(b: ModelBuilder) -> int:
     return codes(b, b.add("CONCATENATION", ends, shape=(2, 6, 18), options={"axis": 2}))
 
 
+def least_masks(b: ModelBuilder) -> int:
+    """As transformers write masks: the least number of float32, which a score does not change; with another number."""
+    later = np.triu(np.full((6, 6), np.finfo(np.float32).min, np.float32), 1)
+    ends = [b.add("SOFTMAX", [b.add("ADD", [sums(b, (2, 6, 6)), b.constant(mask)])], options={"beta": beta})
+            for mask, beta in ((later, 1.0), (np.where(later < 0, np.float32(-1.5e30), -0.25 * later), 3.0))]
+    return codes(b, b.add("CONCATENATION", ends, shape=(2, 6, 12), options={"axis": 2}))
+
+
+def lengths(b: ModelBuilder) -> int:
+    """As F.normalize is exported: of large and of small vectors, and of zeros."""
+    ends = [b.add("L2_NORMALIZATION", [b.add("MUL", [sums(b, (4, 9)), b.constant(np.array(factor, np.float32))])])
+            for factor in (1.0, 1e-7, 1e-25, 1e8)]
+    ends.append(b.add("L2_NORMALIZATION", [real(b, (4, 9), 0.1, 0)]))
+    return codes(b, b.add("CONCATENATION", ends, shape=(4, 45), options={"axis": 1}), 0.0079, 0)
+
+
 def logarithms(b: ModelBuilder) -> int:
     """LOG_SOFTMAX, the logarithm of a sum of powers, and softplus."""
     x = sums(b, (4, 9))
@@ -95,7 +111,8 @@ def logarithms(b: ModelBuilder) -> int:
     return codes(b, b.add("CONCATENATION", ends, shape=(4, 19), options={"axis": 1}), 0.11, 31)
 
 
-BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix, logarithms, causal)
+BUILDERS = (rows, falling, of_sums, attention, multi_head, turned, one_for_all, matrix, logarithms, causal,
+            least_masks, lengths)
 
 
 @pytest.mark.parametrize("builder", BUILDERS, ids=lambda each: each.__name__)
@@ -104,7 +121,8 @@ def test_equals_the_engine(litert: Oracle, builder: Build) -> None:
     data = b.build(builder(b))
     model = parse_model(data, "rows")
     replaced = Model(model.name, (packed_floats(rewrite(model.main, LIBRARY)),))
-    assert not {op.op for op in replaced.main.operators} & {"DEQUANTIZE", "QUANTIZE", "SOFTMAX", "BATCH_MATMUL"}
+    assert not {op.op for op in replaced.main.operators} & {
+        "DEQUANTIZE", "QUANTIZE", "SOFTMAX", "BATCH_MATMUL", "L2_NORMALIZATION"}
     program = compile_model(model, load_config("n8")).program
     for seed in range(3):
         rng = np.random.default_rng(seed)
@@ -114,6 +132,18 @@ def test_equals_the_engine(litert: Oracle, builder: Build) -> None:
         expected = litert.run(data, inputs)[0]
         for outputs in (*(run(each, inputs).outputs for each in (model, replaced)), execute(program, inputs).outputs):
             np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+def test_lengths_of_int16_and_as_outputs(litert: Oracle) -> None:
+    b = ModelBuilder("lengths")
+    x = b.add("DEQUANTIZE", [b.input((5, 8), "int16", scale=3e-4)])
+    data = b.build(b.add("L2_NORMALIZATION", [x]))
+    model = parse_model(data, "lengths")
+    codes_of = np.random.default_rng(0).integers(-(1 << 15), 1 << 15, (5, 8)).astype(np.int16)
+    codes_of[0], codes_of[1, :4] = 0, 0
+    expected = litert.run(data, [codes_of])[0]
+    for made in (run(model, [codes_of]), execute(compile_model(model, load_config("n8")).program, [codes_of])):
+        assert made.outputs[0].tobytes() == expected.tobytes()
 
 
 def small(seed: int) -> tuple[Model, list[np.ndarray]]:
