@@ -3,19 +3,26 @@
 TensorFlow tests whether a number is finite by its difference from itself; `tf.reduce_logsumexp` does so with its
 maximum. That difference has the converter's least scale, for which no engine has a defined result (`options.py`). But
 EQUAL compares in steps of 1 / 256, and all codes of such a scale lie within one step. So their values do not matter.
+
+PyTorch's `logsumexp` compares the magnitude of a maximum with infinity, and takes 0 where it is. ai-edge-quantizer
+gives infinity a code with an infinite scale. The kernels compute its multiplier by an undefined conversion, which gives
+0 on x86: then a maximum of 0 is the only one that may be replaced, by 0.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 
 __all__ = ["without_fine_codes"]
 
 #: Result of EQUAL for equal codes.
 _RESULTS = {"EQUAL": True, "NOT_EQUAL": False}
+#: Bound of the errors of quotients of scales, and of a product that is rounded twice.
+_ROUNDING = 2.0**-7
 #: Scales of int8 below which a code less its zero point, shifted by 8 bits, is rounded to 0.
 _FINE = 2.0**-18
 
@@ -26,21 +33,62 @@ def without_fine_codes(model: Model) -> Model:
 
 
 def _without(subgraph: Subgraph) -> Subgraph:
-    found = [op for op in subgraph.operators if _is_known(op, subgraph)]
+    infinite = [op for op in subgraph.operators if _is_infinite(op, subgraph)]
+    found = [op for op in subgraph.operators if op in infinite or _is_known(op, subgraph)]
     if not found:
         return subgraph
     tensors = list(subgraph.tensors)
+    for op in infinite:
+        tensors[op.inputs[1]] = replace(tensors[op.inputs[1]], quantization=Quantization((1.0,), (0,)))
     for op in found:
         tensor = tensors[op.outputs[0]]
         # Of an open shape it broadcasts.
         shape = (1,) * len(tensor.shape) if -1 in tensor.shape_signature else tensor.shape
         tensors[tensor.index] = replace(tensor, shape=shape, shape_signature=(),
-                                        data=np.full(shape, _RESULTS[op.op]))
+                                        data=np.full(shape, _RESULTS[op.op] and op not in infinite))
     left = [op for op in subgraph.operators if op not in found]
     compared = {index for op in found for index in op.inputs} - {index for op in left for index in op.inputs}
     compared -= set(subgraph.outputs)
     return replace(subgraph, tensors=tuple(tensors), operators=tuple(
         op for op in left if op.op != "SUB" or not compared & set(op.outputs)))
+
+
+def _is_infinite(op: Operator, subgraph: Subgraph) -> bool:
+    """Whether EQUAL asks if a number is infinite, and it does not matter if it holds for 0."""
+    tensors, makers = subgraph.tensors, {index: each for each in subgraph.operators for index in each.outputs}
+    if op.op != "EQUAL" or op.outputs[0] in subgraph.outputs:
+        return False
+    limit, size = (tensors[index] for index in op.inputs[::-1])
+    readers = [each for each in subgraph.operators if op.outputs[0] in each.inputs]
+    sole = all(limit.index not in each.inputs for each in subgraph.operators if each is not op)
+    if limit.data is None or limit.quantization is None or limit.quantization.scale != (math.inf,) or not sole:
+        return False
+    source = size.index
+    for name in ("QUANTIZE", "ABS", "DEQUANTIZE"):
+        maker = makers.get(source)
+        if maker is None or maker.op != name:
+            return False
+        source = maker.inputs[0]
+    number = tensors[source]
+    if {number.dtype, size.dtype} != {"int8"} or number.quantization is None or size.quantization is None:
+        return False
+    # The code of the least magnitude but 0, less that of 0; in the steps in which EQUAL compares it is not 0.
+    least = min(math.floor(number.scale / size.scale + 0.5 - _ROUNDING), 127 - size.zero_point)
+    return least * size.scale * 256 > 0.5 + _ROUNDING and all(
+        _takes_zero(each, op.outputs[0], number, subgraph, makers) for each in readers)
+
+
+def _takes_zero(op: Operator, condition: int, number: Tensor, subgraph: Subgraph,
+                makers: Mapping[int, Operator]) -> bool:
+    """Whether an operator takes 0 where a condition holds, and the number itself elsewhere."""
+    if op.op not in ("SELECT", "SELECT_V2") or op.inputs[0] != condition:
+        return False
+    zero, other = (subgraph.tensors[index] for index in op.inputs[1:3])
+    copy = makers.get(other.index)
+    is_same = other.index == number.index or (
+        copy is not None and copy.op in ("QUANTIZE", "RESHAPE") and copy.inputs[0] == number.index)
+    return (is_same and zero.data is not None and bool((zero.data == number.zero_point).all())
+            and zero.quantization == other.quantization == number.quantization)
 
 
 def _is_known(op: Operator, subgraph: Subgraph) -> bool:

@@ -245,7 +245,10 @@ def _read_quantization(table: Table, dtype: str, shape: tuple[int, ...]) -> Quan
     channels = len(scale) > 1
     least = 0.0 if dtype in ("int8", "int16") or (channels and dtype in ("int32", "int64")) else MIN_SCALE
     for value in scale:
-        if not (value >= least and math.isfinite(value)) and not (channels and least == 0 and not value < 0):
+        # `fine_codes.py` sees what is compared with a code of infinite scale.
+        is_infinite = value == math.inf and dtype == "int8"
+        if not (value >= least and (math.isfinite(value) or is_infinite)) and not (
+                channels and least == 0 and not value < 0):
             raise record.error(f"scale is {value:g}, expected a finite normal float32 above 0")
     low, high = _INTEGER_RANGES.get(dtype, (-2**31, 2**31 - 1))
     for point in zero_point:

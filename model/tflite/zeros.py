@@ -52,7 +52,8 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
              and bool((tensor.data == _point(tensor)).all())}
     for operator in subgraph.operators:
         zeros.update(index for index in operator.outputs if _makes_zeros(operator, subgraph, index, zeros))
-    wrong = (tiny - zeros) | {index for operator in subgraph.operators for index in operator.inputs
+    infinite = {index for index in tiny if _scales(subgraph.tensors[index]) == (math.inf,)}
+    wrong = (tiny - zeros) | infinite | {index for operator in subgraph.operators for index in operator.inputs
                               if index in tiny and not _takes_zeros(operator, index, tiny)}
     for index in sorted(wrong):
         tensor = subgraph.tensors[index]
@@ -68,6 +69,10 @@ def _is_normal(scale: float) -> bool:
 
 def _is_odd(tensor: Tensor) -> bool:
     return tensor.quantization is not None and not all(map(_is_normal, tensor.quantization.scale))
+
+
+def _scales(tensor: Tensor) -> tuple[float, ...]:
+    return () if tensor.quantization is None else tensor.quantization.scale
 
 
 def _first_odd(tensor: Tensor) -> float:

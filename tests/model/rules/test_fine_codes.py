@@ -47,6 +47,45 @@ def test_equals_the_engine(op: str, oracles: Callable[[str], Oracle]) -> None:
         np.testing.assert_array_equal(found, expected, strict=True)
 
 
+def infinite(scale: float = 0.0047, point: int = -120, *, size: float = 0.0046, zero: int | None = None,
+             is_given: bool = False, op: str = "EQUAL", copied: bool = True) -> bytes:
+    """What PyTorch's logsumexp takes off its numbers, as ai-edge-quantizer writes it."""
+    b = ModelBuilder("infinite")
+    x, like = b.input((256, 1), scale=scale, zero_point=point), {"scale": scale, "zero_point": point}
+    most = b.add("REDUCE_MAX", [x, b.constant(np.array([1], np.int32))], shape=(256, 1), options={"keep_dims": True})
+    magnitude = b.add("ABS", [b.add("DEQUANTIZE", [most])])
+    codes = b.add("QUANTIZE", [magnitude], dtype="int8", scale=size, zero_point=-128)
+    limit = b.constant(np.array(0, np.int8), scale=np.inf, zero_point=-128)
+    same = b.add(op, [codes, limit], shape=(256, 1), dtype="bool")
+    nought = b.constant(np.array(point if zero is None else zero, np.int8), **like)
+    copy = b.add("QUANTIZE", [most], dtype="int8", **like) if copied else most
+    chosen = b.add("SELECT_V2", [same, nought, copy], shape=(256, 1), **like)
+    made = b.add("SUB", [x, chosen], scale=0.05, zero_point=100)
+    return b.build(made, same) if is_given else b.build(made)
+
+
+@pytest.mark.parametrize("copied", [True, False])
+@pytest.mark.parametrize(("scale", "point", "size"), [(0.0047, -120, 0.0046), (0.00259, 3, 0.00259), (2.0, 0, 0.5)])
+def test_a_code_of_infinity(scale: float, point: int, size: float, copied: bool,
+                            oracles: Callable[[str], Oracle]) -> None:
+    data = infinite(scale, point, size=size, copied=copied)
+    model = parse_model(data, "infinite")
+    assert "EQUAL" not in {op.op for op in model.main.operators}
+    x = np.arange(-128, 128).astype(np.int8)[:, None]
+    expected = oracles("litert-ref").run(data, [x])[0]
+    program = compile_model(model, load_config("n8")).program
+    for found in (run(model, [x]).outputs[0], execute(program, [x]).outputs[0]):
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+@pytest.mark.parametrize("data", [
+    infinite(0.0013, size=0.0013), infinite(0.004, size=0.009), infinite(zero=5), infinite(is_given=True),
+    infinite(op="LESS")], ids=["fine", "coarse", "not 0", "given", "another comparison"])
+def test_a_code_of_infinity_that_matters(data: bytes) -> None:
+    with pytest.raises(ModelError, match=r"scale is inf, expected a finite normal float32 above 0$"):
+        parse_model(data, "infinite")
+
+
 @pytest.mark.parametrize("batch", [1, 3])
 def test_an_open_batch(batch: int, oracles: Callable[[str], Oracle]) -> None:
     """The constant broadcasts to the requested size."""
