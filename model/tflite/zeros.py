@@ -8,6 +8,9 @@ nothing is added to their sums.
 
 Where the converter fits weights to a bias by the scale 0 of a first state (GRU of Keras), the weights become zeros with
 infinite scales, and the scales of their bias are NaN.
+
+ai-edge-quantizer gives a constant that is multiplied by BATCH_MATMUL a scale for each channel, for which LiteRT has
+none. Of a first state of zeros all products are 0, whatever the scale.
 """
 
 import math
@@ -17,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tq_hw.model.errors import ModelError
-from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
+from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 
 __all__ = ["MIN_SCALE", "NOT_FINITE", "with_normal_scales"]
 
@@ -38,7 +41,7 @@ _MOVES = {"RESHAPE": 0, "EXPAND_DIMS": 0, "SQUEEZE": 0, "TRANSPOSE": 0, "TILE": 
 
 def with_normal_scales(model: Model, name: str) -> Model:
     """Return the model with normal scales; raise `ModelError`, naming the file as `name`, where another one matters."""
-    return replace(model, subgraphs=tuple(_normal(subgraph, f"{name}: subgraph {index}")
+    return replace(model, subgraphs=tuple(_normal(_with_one_scale(subgraph), f"{name}: subgraph {index}")
                                           for index, subgraph in enumerate(model.subgraphs)))
 
 
@@ -61,6 +64,23 @@ def _normal(subgraph: Subgraph, place: str) -> Subgraph:
                          f"{_first_odd(tensor):g}, expected a finite normal float32 above 0")
     return replace(subgraph, tensors=tuple(_with_normal(tensor) if tensor.index in tiny | dead else tensor
                                            for tensor in subgraph.tensors))
+
+
+def _with_one_scale(subgraph: Subgraph) -> Subgraph:
+    """Return the subgraph with one scale for zeros that only BATCH_MATMUL reads."""
+    readers: dict[int, set[str]] = {}
+    for operator in subgraph.operators:
+        for index in operator.inputs:
+            readers.setdefault(index, set()).add(operator.op)
+    found = {tensor.index for tensor in subgraph.tensors
+             if readers.get(tensor.index) == {"BATCH_MATMUL"} and tensor.index not in subgraph.outputs
+             and len(_scales(tensor)) > 1 and tensor.data is not None and not tensor.data.any()
+             and tensor.quantization is not None and not any(tensor.quantization.zero_point)}
+    if not found:
+        return subgraph
+    return replace(subgraph, tensors=tuple(
+        replace(tensor, quantization=Quantization((_scales(tensor)[0],), (0,))) if tensor.index in found else tensor
+        for tensor in subgraph.tensors))
 
 
 def _is_normal(scale: float) -> bool:

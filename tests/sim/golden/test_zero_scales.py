@@ -193,3 +193,26 @@ def test_filters_that_are_not_zeros_need_a_scale(bias: tuple[int, ...], scale: f
         made.append(builder.add("ABS", [1], scale=0.1))
     with pytest.raises(ModelError, match=f"tensor 1 '.*', quantization: scale is {scale:g}, expected a finite normal"):
         parse_model(builder.build(*made), "pruned.tflite")
+
+
+def products_of_zeros(data: np.ndarray) -> bytes:
+    """As ai-edge-quantizer writes the product with a first state: a scale for each channel, for which LiteRT has 0."""
+    b = ModelBuilder("state")
+    state = b.constant(data, scale=[7.9e-12, 7.8e-12, 7.7e-12], dimension=1)
+    x = b.input((3, 2), scale=0.01, zero_point=9)
+    return b.build(b.add("BATCH_MATMUL", [state, x], shape=(4, 2), scale=3.9e-12, zero_point=-7, adj_x=False,
+                         adj_y=False))
+
+
+def test_zeros_with_a_scale_for_each_channel(oracles: Callable[[str], Oracle]) -> None:
+    data = products_of_zeros(np.zeros((4, 3), np.int8))
+    model = parse_model(data, "state")
+    x = np.random.default_rng(0).integers(-128, 128, (3, 2)).astype(np.int8)
+    expected = oracles("litert-ref").run(data, [x])[0]
+    np.testing.assert_array_equal(run(model, [x]).outputs[0], expected)
+    np.testing.assert_array_equal(execute(compile_model(model, PRESETS["n8"]).program, [x]).outputs[0], expected)
+
+
+def test_others_with_a_scale_for_each_channel_are_refused() -> None:
+    with pytest.raises(ModelError, match=r"has 3 scales, an operand of BATCH_MATMUL takes one there, constant or not$"):
+        parse_model(products_of_zeros(np.eye(4, 3, dtype=np.int8)), "state")
