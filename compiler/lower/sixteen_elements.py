@@ -29,7 +29,6 @@ from tq_hw.compiler.programs.words import (
     low,
     reg_a,
     reg_b,
-    rescale,
     rescaled,
     set_to,
     shifted,
@@ -137,7 +136,7 @@ def lower_product_wide(state: Legalizer, op: Operator, p: product.ProductParams)
     value, (outer, count, inner) = _grouped(state, op, p.axes)
     made, first, x, fresh, lower = range(5)
 
-    def rescaled() -> list[Uop]:
+    def scaled() -> list[Uop]:
         """(made * x) >> shift: the bits from 31 on, and those below."""
         uops = [to(lower, reg_a(made), reg_b(x), low()), to(made, reg_a(made), reg_b(x), high_b())]
         if p.shift > 31:
@@ -147,9 +146,9 @@ def lower_product_wide(state: Legalizer, op: Operator, p: product.ProductParams)
 
     # The first factor is added to the rescaled initial product, which is 0.
     before = set_to(made, 0), set_to(first, 1), set_to(fresh, 0)
-    body = (to(fresh, STREAM_A, reg_b(first), low()), to(x, STREAM_A, immediate(p.multiplier), low()), *rescaled(),
+    body = (to(fresh, STREAM_A, reg_b(first), low()), to(x, STREAM_A, immediate(p.multiplier), low()), *scaled(),
             to(made, reg_a(made), reg_b(fresh), alu=Alu.ADD), set_to(first, 0))
-    after = (set_to(x, p.multiplier), *rescaled(), {**reg_a(made), "clamp": 1, **OUT})
+    after = (set_to(x, p.multiplier), *scaled(), {**reg_a(made), "clamp": 1, **OUT})
     name = state.subgraph.tensors[op.outputs[0]].name
     raw = Value(name, op.outputs[0], (1, 1, 1, 2 * outer * inner))
     state.layers.append(Flat(op.index, op.op, (value,), raw, inner, (_INT16,), _INT16, before, body, after, count,

@@ -181,8 +181,8 @@ def wide_integer_program() -> list[Uop]:
         to(7, reg_a(3), immediate(-_SPARE), between(0, 31), alu=Alu.ADD),
         to(2, immediate_a(_MORE - EXPONENT + _SPARE), reg_b(3), alu=Alu.SUB),
         to(0, reg_a(5), reg_b(1), shift_source=ShiftSource.SHIFT_B, rounding=Rounding.FLOOR),
-        to(4, reg_a(0), reg_b(1), alu=Alu.SHL), to(4, reg_a(5), reg_b(4), alu=Alu.SUB),
-        to(5, reg_a(0), reg_b(7), alu=Alu.SHL), *sticky(5, 4, 6), *_given(rounded(is_small=False), relu=False)]
+        to(4, reg_a(0), reg_b(1), SHL), to(4, reg_a(5), reg_b(4), alu=Alu.SUB),
+        to(5, reg_a(0), reg_b(7), SHL), *sticky(5, 4, 6), *_given(rounded(is_small=False), relu=False)]
 
 
 def round_program() -> list[Uop]:
