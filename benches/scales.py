@@ -33,7 +33,7 @@ UNDEFINED = (
     "result is undefined", "where the engines refuse it or are undefined",
     r"is undefined( there)?; use a larger output scale",
     # A left shift of an int32 by 31 or more.
-    "the kernels shift left by at most 30 bits", "the kernels are undefined;", r"must be below 2\^3[01], found",
+    "the kernels shift left by at most 30 bits", "the kernels are undefined", r"must be below 2\^3[01], found",
     # A shift by a negative count.
     "where the kernels shift by a negative count",
     # Conversion of a float to an integer that cannot represent it.
