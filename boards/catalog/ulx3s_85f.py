@@ -12,7 +12,7 @@ BOARD = Board(
     device=Device("LFE5U-85F-6BG381", luts=83640, flip_flops=83640, multipliers=156, block_rams=208),
     toolchain=Toolchain.ECP5,
     # 128 products a cycle and four lanes, in 144 multipliers. The SDRAM's rate is the limit, so weights are compressed.
-    config=Config("ulx3s_85f", 16, 8, 4, 64 << 10, acc_words=64, compressed_weights=1, block_uops=1),
+    config=Config("ulx3s_85f", 16, 8, 4, 64 << 10, acc_words=64, compressed_weights=1),
     clock_hz=100_000_000,
     memories=(Sdr("MT48LC16M16", 32 << 20, clock_hz=83_333_333), OnChip(128 << 10)),
     loader=("-b", "ulx3s"),

@@ -203,7 +203,8 @@ NAME = "LOCAL_RESPONSE_NORMALIZATION"
 #: How the message begins and ends; between them it lists the operators that are computed in float32.
 REFUSED = (f"tq-hw: middle.tflite: operator 2 ({NAME}): input 0, tensor 4 ('t4'), is float32 computed inside the model "
            f"(operator 2 ({NAME}) of float32 is not computed); supported are float32 operators that together are a ",
-           "from DEQUANTIZE to QUANTIZE or to an output; `tq-hw compile --partition` leaves others to LiteRT on the host")
+           "from DEQUANTIZE to QUANTIZE or to an output; `tq-hw compile --partition` leaves others to LiteRT on the "
+           "host")
 
 
 @pytest.mark.parametrize("command", [("compile",), ("sim", "--engine", "executor"), ("report", "-o", "r.html")])
