@@ -18,7 +18,8 @@ from tq_hw.boards.catalog.catalog import BOARDS
 from tq_hw.model.errors import OptionError
 
 Put = Callable[[str, str], None]
-COMMANDS = {"ulx3s_85f": [["yosys", "-q", "top.ys"], ["nextpnr-ecp5", "--report", "timing.json", "--seed", "1"],
+SEED = BOARDS["ulx3s_85f"].seed
+COMMANDS = {"ulx3s_85f": [["yosys", "-q", "top.ys"], ["nextpnr-ecp5", "--report", "timing.json", "--seed", str(SEED)],
                           ["ecppack", "top.config", "top.bit"]],
             "arty_a7": [["vivado", "-mode", "batch"]]}
 
@@ -70,7 +71,7 @@ TIMING = {"fmax": {"clk": {"achieved": 60.0, "constraint": 12.0}}, "critical_pat
 def test_place_and_route_without_results(put: Put, tmp_path: Path, quick_synthesis: list[list[str]], report: object,
                                          message: str) -> None:
     text = report if isinstance(report, str) else json.dumps(report)
-    put("nextpnr-ecp5", "" if report is None else f"open('seed_1/timing.json', 'w').write({text!r})")
+    put("nextpnr-ecp5", "" if report is None else f"open('seed_{SEED}/timing.json', 'w').write({text!r})")
     put("ecppack", "")
     assert refusal("ulx3s_85f", tmp_path / "out") == message
 
@@ -93,7 +94,5 @@ def test_vivado_without_reports(put: Put, tmp_path: Path, quick_synthesis: list[
 
 def test_a_program_that_fails_leaves_its_folder(put: Put, tmp_path: Path, quick_synthesis: list[list[str]]) -> None:
     put("nextpnr-ecp5", "sys.exit(1)")
-    board = BOARDS["ulx3s_85f"]
-    assert board.seed == 1
-    assert refusal(board.name, tmp_path / "out") == (
+    assert refusal("ulx3s_85f", tmp_path / "out") == (
         "nextpnr-ecp5 failed with exit code 1; its last output:\nERROR: no licence")
