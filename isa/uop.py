@@ -80,7 +80,7 @@ class Multiply(IntEnum):
     HIGH_PARAM = 2
     HIGH_B = 3
     LOW_B = 4
-    #: x << max(shift, 0), wrapping; nothing is shifted right
+    #: x << max(shift, 0), wrapping; a negative shift shifts nothing
     SHL = 5
     #: x << (b & 31), wrapping
     SHL_B = 6

@@ -57,7 +57,7 @@ def _programs(layer: Lstm, active: ActivationProgram | None, lanes: bool) -> dic
     gate: Uop = {**STREAM_A, **reg_b(0), "alu": Alu.ADD}
     tanh = activated(Activation.TANH)
     left = any(one.recurrent_scale[1] > 0 for one in layer.gates)
-    scaled = tuple(rescaled_by_channel(to(0, _SUM, clamp=int(layer.interpolated and not lanes)), left, 0))
+    scaled = tuple(rescaled_by_channel(to(0, _SUM, clamp=int(layer.interpolated and not lanes)), 0, left=left))
     first: dict[str, tuple[Uop, ...]] = {}
     if lanes:
         # Saturating the argument of a tanh to int16 changes nothing: the result is already 1 or -1 there.
@@ -153,7 +153,7 @@ class _Emission:
         parameters = self.traffic.parameters([(gate.input_bias, gate.input_scale) for gate in layer.gates])
         size, params = depth_blocks * config.slices * rows * config.cols, config.param_words * config.word_bytes
         left = any(gate.input_scale[1] > 0 for gate in layer.gates)
-        code = emitter.program(rescaled_by_channel({**_SUM, "clamp": 1, **OUT}, left, 0))
+        code = emitter.program(rescaled_by_channel({**_SUM, "clamp": 1, **OUT}, 0, left=left))
         chunk = min(tile, max(1, config.vector_register_words // config.beats_per_acc_word)) if left else tile
         sequence = Walk(layer.inputs[0], depth, block=config.block, col=depth)
         products = Scratch("products with the input", count * 4 * rooms.blocks * rooms.size, INT16)

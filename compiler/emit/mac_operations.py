@@ -4,7 +4,7 @@ from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
 from tq_hw.compiler.ir.layers import Mac, Steps
 from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
-from tq_hw.compiler.programs.words import OUT, Uop, before_product, immediate, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import OUT, Uop, immediate, multiplied, reg_a, reg_b, shifted, to
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
@@ -55,18 +55,15 @@ def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
 def scaled_uops(uop: Uop, rounding: str, scale: tuple[int, int] | None, *, left: bool) -> list[Uop]:
     """Return a micro-operation with a multiplier and shift: `scale`, or if that is None the channel's.
 
-    `left`: whether a shift is to the left. It takes a micro-operation of its own, which writes to register 0.
+    `left`: whether a shift is to the left; it takes a micro-operation of its own (`words.multiplied`).
     """
-    stages: Uop = dict(product_fields(rounding))
+    product: Uop = product_fields(rounding)
     shift: Uop = {"shift_source": ShiftSource.PARAM}
     if scale is not None:
         shift = {"shift_source": ShiftSource.IMMEDIATE, "shift": scale[1]}
-        if stages["multiply"] == Multiply.HIGH_PARAM:
-            stages |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": scale[0]}
-    if not left:
-        return [uop | stages | shift]
-    first, second = before_product(uop, 0)
-    return [first | {"multiply": Multiply.SHL} | shift, second | stages | (shift if scale is None else {})]
+        if product["multiply"] == Multiply.HIGH_PARAM:
+            product |= {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": scale[0]}
+    return multiplied(uop, product, shift, 0, left=left)
 
 
 def array_fields(layer: Mac, packed: Packed, config: Config, rect: Rect, source: View, blocks: tuple[int, int],

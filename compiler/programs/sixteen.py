@@ -66,7 +66,7 @@ def rescale_narrow(act_min: int, act_max: int, *, once: bool, left: bool) -> lis
     """
     rounding: Uop = {"truncate": 1, "rounding": Rounding.HALF_UP} if once else {"rounding": Rounding.HALF_AWAY}
     return [to(0, _SUM), to(1, STREAM_A, shifted(8)),
-            *clamped(rescaled_by_channel({**reg_a(1), **reg_b(0), "alu": Alu.ADD, **rounding}, left, 1),
+            *clamped(rescaled_by_channel({**reg_a(1), **reg_b(0), "alu": Alu.ADD, **rounding}, 1, left=left),
                      act_min, act_max)]
 
 

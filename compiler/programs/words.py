@@ -4,7 +4,7 @@ from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["LOOK_UP", "OUT", "SAR", "SHL", "SHL_SATURATE", "STREAMS", "STREAM_A", "STREAM_B", "Uop", "activated",
-           "before_product", "high16", "immediate", "immediate_a", "low", "program_fields", "reg_a", "reg_b",
+           "high16", "immediate", "immediate_a", "low", "multiplied", "program_fields", "reg_a", "reg_b",
            "rescale", "rescaled", "rescaled_by_channel", "set_to", "shifted", "to"]
 
 Uop = dict[str, int]
@@ -72,31 +72,30 @@ def rescale(multiplier: int, shift: int) -> Uop:
 
 
 def rescaled(uop: Uop, multiplier: int, shift: int, register: int) -> list[Uop]:
-    """Return a micro-operation with MultiplyByQuantizedMultiplier of its ALU's result in it.
-
-    A left shift takes a micro-operation of its own, before it, which writes to `register`.
-    """
-    if shift <= 0:
-        return [uop | rescale(multiplier, shift)]
-    first, second = before_product(uop, register)
-    return [first | shifted(shift), second | rescale(multiplier, 0)]
+    """Return a micro-operation with MultiplyByQuantizedMultiplier of its ALU's result in it, `multiplied` by it."""
+    product: Uop = {"multiply": Multiply.HIGH_IMMEDIATE, "immediate": multiplier, "rounding": Rounding.HALF_AWAY}
+    return multiplied(uop, product, {"shift_source": ShiftSource.IMMEDIATE, "shift": shift}, register, left=shift > 0)
 
 
-def rescaled_by_channel(uop: Uop, left: bool, register: int) -> list[Uop]:
+def rescaled_by_channel(uop: Uop, register: int, *, left: bool) -> list[Uop]:
     """Return `rescaled` by the channel's parameters; `left`: whether a channel has a left shift."""
-    product: Uop = {"multiply": Multiply.HIGH_PARAM, "shift_source": ShiftSource.PARAM}
+    return multiplied(uop, {"multiply": Multiply.HIGH_PARAM}, {"shift_source": ShiftSource.PARAM}, register, left=left)
+
+
+def multiplied(uop: Uop, product: Uop, shift: Uop, register: int, *, left: bool) -> list[Uop]:
+    """Return a micro-operation with the fields of a product and a shift.
+
+    `left`: some shift is to the left. It takes a micro-operation of its own, before the product, which writes the
+    shifted result of the ALU to `register`.
+    """
     if not left:
-        return [uop | product]
-    first, second = before_product(uop, register)
-    return [first | {"multiply": Multiply.SHL, "shift_source": ShiftSource.PARAM}, second | product]
-
-
-def before_product(uop: Uop, register: int) -> tuple[Uop, Uop]:
-    """Cut a micro-operation between ALU and product; `register` has the ALU's result."""
+        return [uop | product | shift]
     front = ("a_source", "a_register", "a_hold", "a_table", "b_source", "b_register", "b_hold", "b_table", "alu",
              "immediate")
-    return (to(register, {key: value for key, value in uop.items() if key in (*front, "once")}),
-            {key: value for key, value in uop.items() if key not in front} | reg_a(register))
+    rest = {key: value for key, value in uop.items() if key not in front}
+    return [to(register, {key: value for key, value in uop.items() if key in (*front, "once")}, shift,
+               multiply=Multiply.SHL),
+            rest | reg_a(register) | product | shift | {"shift": min(shift.get("shift", 0), 0)}]
 
 
 def low() -> Uop:

@@ -13,12 +13,12 @@ from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
 from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
-__all__ = ["LEAST_LENGTH", "deviations", "exponent", "is_of_integers", "share_of_length", "widened"]
+__all__ = ["LEAST_LENGTH", "ROUNDED", "deviations", "exponent", "is_of_integers", "share_of_length", "widened"]
 
 #: Least length: the square of a number of this size does not underflow in float32.
 LEAST_LENGTH = 2.0**-60
-#: Exceeds the accumulated relative rounding of squares, sums, roots and quotients.
-_ROUNDED = 1 + 2.0**-10
+#: Exceeds a normalized vector's elements: 1, and the relative rounding of squares, sums, roots and quotients.
+ROUNDED = 1 + 2.0**-10
 #: Relative error bound of one operation.
 _ROUNDING = 2.0**-23
 _SMALL = 2.0**-120
@@ -72,7 +72,7 @@ def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
         count, kept[axis] = count * shape[axis], 1
     if list(graph.tensors[length].shape) != kept:
         return None
-    return _ROUNDED * (math.sqrt(count) if total.op == "MEAN" else 1)
+    return ROUNDED * (math.sqrt(count) if total.op == "MEAN" else 1)
 
 
 def deviations(graph: Subject, op: Operator) -> float | None:
@@ -90,7 +90,7 @@ def deviations(graph: Subject, op: Operator) -> float | None:
         for vector, root in (product.inputs, product.inputs[::-1]):
             count = _deviating(graph, vector, root, mean, shift)
             if count is not None:
-                return _ROUNDED * math.sqrt(count)
+                return ROUNDED * math.sqrt(count)
     return None
 
 

@@ -6,21 +6,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.bounds import widened
+from tq_hw.compiler.rewrite.bounds import ROUNDED, widened
 from tq_hw.compiler.rewrite.packed_elements import fused, logarithm
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.packed_float import packed
-from tq_hw.sim.golden.pooling import LEAST_LENGTH
+from tq_hw.sim.golden.pooling import LEAST_DIVISOR
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 
 __all__ = ["ROWS"]
 
 #: Most products of a matrix multiplication; all of them are in memory.
 _MOST_PRODUCTS = 1 << 22
-#: Exceeds a normalized vector's elements: 1, and the rounding of squares, sums, roots and quotients.
-_SHARE = 1 + 2.0**-10
 #: Replaces minus infinity in a mask: scores cannot compensate it, and its e^x is still 0.
 _MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
 
@@ -101,10 +99,10 @@ def _normalized(packing: Packing, op: Operator) -> Packed:
     total = packing.summed(op, squares, tensor.shape[-1], axis, row, keep_dims=True)
     total = replace(total, low=max(total.low, 0.0))
     root = packing.add(op, "PACKED_SQRT", (total.index,), row, widened(0.0, math.sqrt(total.high), 2))
-    least = packing.number(LEAST_LENGTH)
+    least = packing.number(LEAST_DIVISOR)
     length = packing.add(op, "PACKED_MAX", (root.index, least.index), row, (least.low, max(root.high, least.high)))
     made = packing.binary(plain(op), "DIV", part, length, packing.graph.output(op))
-    return replace(made, low=max(made.low, -_SHARE), high=min(made.high, _SHARE))
+    return replace(made, low=max(made.low, -ROUNDED), high=min(made.high, ROUNDED))
 
 
 def _moved(packing: Packing, op: Operator, part: Packed, name: str, argument: Sequence[int], like: Tensor) -> Packed:

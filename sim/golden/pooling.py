@@ -35,10 +35,10 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["LEAST_LENGTH", "PoolParams", "params"]
+__all__ = ["LEAST_DIVISOR", "PoolParams", "params"]
 
 #: Least length that the float32 kernel of L2_NORMALIZATION divides by, 1e-6f.
-LEAST_LENGTH = float(np.float32(1e-6))
+LEAST_DIVISOR = float(np.float32(1e-6))
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ def max_pool(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 def _real_l2_normalization(x: Array) -> Array:
     """Vectors of float32 divided by their lengths, at least 1e-6: `reference/l2normalization.h`."""
     lengths = np.sqrt(sum_in_order(x * x, (x.ndim - 1,), keep_dims=True))
-    return np.asarray(x / np.maximum(lengths, np.float32(LEAST_LENGTH)), np.float32)
+    return np.asarray(x / np.maximum(lengths, np.float32(LEAST_DIVISOR)), np.float32)
 
 
 @kernel("L2_NORMALIZATION")

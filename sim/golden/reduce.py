@@ -30,8 +30,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["MeanParams", "axes", "mean_params", "product_in_order", "reduce_integers",
-           "sum_in_order"]
+__all__ = ["MeanParams", "axes", "mean_params", "product_in_order", "reduce_integers", "sum_in_order"]
 
 
 @dataclass(frozen=True)
@@ -90,18 +89,19 @@ def mean_params(op: Operator, subgraph: Subgraph, axis_values: Array | None = No
 
 def sum_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Array:
     """Sums of float32 over axes; elements are added in memory order."""
-    kept = [axis for axis in range(x.ndim) if axis not in reduced]
-    rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
     # Sums start from 0: a sum of only -0 is 0.
-    sums = np.cumsum(rows, axis=-1, dtype=np.float32)[..., -1] + np.float32(0)
-    return sums.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else sums
+    return _in_order(np.add, x, reduced, keep_dims) + np.float32(0)
 
 
 def product_in_order(x: Array, reduced: tuple[int, ...], *, keep_dims: bool) -> Array:
     """Products of float32 over axes, from 1 on; elements are multiplied in memory order."""
+    return _in_order(np.multiply, x, reduced, keep_dims)
+
+
+def _in_order(join: np.ufunc, x: Array, reduced: tuple[int, ...], keep_dims: bool) -> Array:
     kept = [axis for axis in range(x.ndim) if axis not in reduced]
     rows = x.transpose(*kept, *reduced).reshape((*(x.shape[axis] for axis in kept), -1))
-    made: Array = np.cumprod(rows, axis=-1, dtype=np.float32)[..., -1]
+    made: Array = join.accumulate(rows, axis=-1, dtype=np.float32)[..., -1]
     return made.reshape([1 if axis in reduced else size for axis, size in enumerate(x.shape)]) if keep_dims else made
 
 

@@ -1,6 +1,6 @@
 """Rescaling by one and more: the left shift is a micro-operation of its own, and results equal the engines'."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -15,20 +15,12 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
-from tq_hw.sim.oracles import ENGINES, Oracle, available
+from tq_hw.sim.oracles import Oracle
 from tq_hw.sim.rtl.simulate import simulate
 
 RNG = np.random.default_rng(5)
 #: Scales of a layer's channels, of which some need no left shift.
 MIXED = [0.02 * 2.0**(channel % 7 - 5) for channel in range(13)]
-
-
-@pytest.fixture(scope="module")
-def litert() -> Iterator[Oracle]:
-    if not available("litert-ref"):
-        pytest.skip(f'{ENGINES["litert-ref"][0]} is not installed: pip install "tq-hw[oracles]"')
-    with Oracle("litert-ref") as oracle:
-        yield oracle
 
 
 def _weights(b: ModelBuilder, shape: tuple[int, ...], scale: float | list[float], dimension: int = 0) -> int:
@@ -100,7 +92,8 @@ def _left_shifts(program: Program) -> int:
 
 @pytest.mark.parametrize("config", ["tiny", "n16", "n9x8"])
 @pytest.mark.parametrize("builder", BUILDERS, ids=lambda builder: builder.__name__)
-def test_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], int], config: str) -> None:
+def test_equals_the_engine(oracles: Callable[[str], Oracle], builder: Callable[[ModelBuilder], int],
+                           config: str) -> None:
     b = ModelBuilder(builder.__name__)
     data = b.build(builder(b))
     model = parse_model(data, builder.__name__).under("litert")
@@ -112,7 +105,7 @@ def test_equals_the_engine(litert: Oracle, builder: Callable[[ModelBuilder], int
                                tensor.shape).astype(tensor.dtype)
                   for tensor in (model.main.tensors[index] for index in model.main.inputs)]
         expected = golden.run(model, inputs).outputs[0]
-        np.testing.assert_array_equal(litert.run(data, inputs)[0], expected)
+        np.testing.assert_array_equal(oracles("litert-ref").run(data, inputs)[0], expected)
         np.testing.assert_array_equal(execute(program, inputs).outputs[0], expected)
     if config == "tiny":
         np.testing.assert_array_equal(simulate(program, inputs).outputs[0], expected)

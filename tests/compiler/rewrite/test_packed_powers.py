@@ -7,14 +7,13 @@ import pytest
 
 from tests.compiler.programs.test_packed_power import near_ties
 from tests.compiler.rewrite.test_float_outputs import hold as hold_bits
-from tests.compiler.rewrite.test_packed_floats import codes, floats, hold, int16, number, real
+from tests.compiler.rewrite.test_packed_floats import check_refused, codes, floats, hold, int16, number, real
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.bounds import share_of_length
 from tq_hw.compiler.rewrite.library import LIBRARY
-from tq_hw.compiler.rewrite.packed_floats import check_packed, packed_floats
+from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
@@ -127,13 +126,7 @@ def test_in_rtl() -> None:
     (lambda b, x: b.add("POW", [x, floats(b, 0.5)], shape=(2, 3)), "tensor 4 ('t4') may be negative"),
 ], ids=["another", "different", "computed", "of negative"])
 def test_what_is_not_packed(end: Callable[[ModelBuilder, int], int], reason: str) -> None:
-    b = ModelBuilder("not")
-    x = b.add("ADD", [real(b, (2, 3)), real(b, (2, 3), 0.05)])
-    main = parse_model(b.build(codes(b, end(b, x))), "not").main
-    assert packed_floats(main) is main
-    with pytest.raises(UnsupportedError) as caught:
-        check_packed(Subject(main), main.operators[-1])
-    assert str(caught.value) == reason
+    check_refused(end, reason)
 
 
 @pytest.mark.parametrize("power", [1, 2, 3, 13])
