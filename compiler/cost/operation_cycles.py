@@ -13,12 +13,12 @@ from tq_hw.isa.latency import (
     beat_words,
     reduce_latency_cycles,
 )
-from tq_hw.isa.layout import Unit
+from tq_hw.isa.layout import Unit, VectorKind
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import OUTPUTS, Destination, Source
 
-__all__ = ["activation_delay", "has_outputs", "in_parts", "moved_bytes", "param_block_cycles", "program_cycles",
-           "read_beside", "run_beats", "stream_words", "tile_program_cycles"]
+__all__ = ["activation_delay", "awaits_outputs", "has_outputs", "in_parts", "moved_bytes", "param_block_cycles",
+           "program_cycles", "read_beside", "run_beats", "stream_words", "tile_program_cycles"]
 
 
 def program_cycles(operation: Operation, config: Config) -> int:
@@ -79,6 +79,12 @@ def activation_delay(operation: Operation, config: Config) -> int:
 def has_outputs(operation: Operation) -> bool:
     """Whether a program writes words; one that only writes registers does not delay a stream."""
     return any(uop.get("destination", Destination.REGISTER) in OUTPUTS for uop in operation.uops)
+
+
+def awaits_outputs(operation: Operation) -> bool:
+    """Whether an operation without sums starts only after all earlier outputs: it reads a stream, or a table."""
+    return operation.fields.get("kind") == VectorKind.LOAD_TABLE or any(
+        uop.get(f"{name}_source") == Source.STREAM for uop in operation.uops for name in "ab")
 
 
 def in_parts(slots: int, limit: int, cycles: Callable[[int], int]) -> int:

@@ -8,6 +8,7 @@ from tq_hw.compiler.cost.banks import BankLog, walk_banks, write_masks
 from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.cost.operation_cycles import (
     activation_delay,
+    awaits_outputs,
     has_outputs,
     param_block_cycles,
     program_cycles,
@@ -57,7 +58,7 @@ class VectorClock:
         if f.get("use_acc") and not table:
             at = self._tiles(operation, at, wait_for_sums)
         else:
-            at = self._streams(operation, max(at, self._drained), table)
+            at = self._streams(operation, max(at, self._drained) if awaits_outputs(operation) else at, table)
         self._free = at
         if has_outputs(operation):
             self._drained = at - 1 + later + output_latency_cycles(config)

@@ -13,6 +13,7 @@ from tq_hw.compiler.cost.events.vector_reads import Reads, program_reads, table_
 from tq_hw.compiler.cost.events.walks import bank_masks
 from tq_hw.compiler.cost.operation_cycles import (
     activation_delay,
+    awaits_outputs,
     has_outputs,
     param_block_cycles,
     program_cycles,
@@ -91,7 +92,7 @@ class VectorClock(InOrder):
             self._cycles = {size: max(VECTOR_TILE_CYCLES, tile_program_cycles(
                 operation, size, config.beats_per_acc_word, config)) for size in set(sizes)}
         else:
-            at = max(at, self._drained)
+            at = max(at, self._drained) if awaits_outputs(operation) else at
             chunks: Iterable[Reads] = [table_reads(operation, config)] if table else program_reads(operation, config)
             self._reads = iter(chain.from_iterable(chunks))
             self._step = next(self._reads)
