@@ -15,7 +15,7 @@ from tq_hw.sim.golden.fixedpoint import RECIPROCAL_SLOPE, RECIPROCAL_START
 
 __all__ = ["PROGRAMS", "RowParts"]
 
-_INT32_MIN, _INT32_MAX = -1 << 31, (1 << 31) - 1
+_INT32_MAX = (1 << 31) - 1
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,14 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
     """
     total, headroom, x, t = range(first, first + 4)
     scalars = [
-        once(headroom, **reg(total), alu=Alu.CLZ),
-        once(total, **reg(total), **b_reg(headroom), **SHL),
-        once(total, **reg(total), **immediate(_INT32_MIN), alu=Alu.ADD),
-        *_half_plus_one(total), *_reciprocal_start(total, x)]
+        # A sum of 0 or less makes the kernels abort, so there are z >= 1 leading zeros, and sum << z is even. Half of
+        # 1 + ((sum << z) - 2^31), in Q0.31, is therefore sum << (z - 1).
+        once(headroom, **reg(total), alu=Alu.CLZ, zero_point=-1),
+        once(total, **reg(total), **b_reg(headroom), **SHL), *_reciprocal_start(total, x)]
     finish = [
         once(x, **reg(x), **immediate(1), **SHL_SATURATE),
-        # Right shift of the product: (12 - headroom) + 31 - output_bits.
-        once(headroom, **immediate_a(43 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
+        # Right shift of the product: (12 - z) + 31 - output_bits; headroom is z - 1.
+        once(headroom, **immediate_a(42 - numbers["output_bits"]), **b_reg(headroom), alu=Alu.SUB)]
     apply = [to(row, **reg(x), b_source=Source.REGISTER, b_register=row, b_table=1, **HIGH_B)]
     last = {**reg(row, False), **b_reg(headroom), "shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.HALF_AWAY}
     if numbers["output_bits"] == 8:
