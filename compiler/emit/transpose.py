@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.transpose_digits import DigitTransposer
 from tq_hw.compiler.ir.layers import GROUP
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import Transpose
@@ -28,6 +29,8 @@ from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 __all__ = ["emit_transpose"]
 
 _INT32 = 2
+#: Estimated cycles until the first piece is in the accumulators, and least cycles of a piece.
+_START_CYCLES, _PIECE_CYCLES = 150, 110
 
 
 def _weights(config_rows: int) -> bytes:
@@ -93,6 +96,13 @@ class _Transposer:
         self.middle = Access("pad", self.between, self.between + words, self.emitter.new_buffer(self.layer.output.name),
                              (0, 1), (0, 1))
         self.width = max(1, min(self.inner[0], words // (GROUP * self.at_once)))
+
+    @property
+    def cycles(self) -> float:
+        """Estimated cycles: weights, tables, three cycles a word, and the waits of each piece."""
+        groups = range(min(GROUP, self.channels // GROUP))
+        pieces = [piece for group in groups for piece in self._pieces(group)]
+        return _START_CYCLES + sum(max(_PIECE_CYCLES, 3 * GROUP * piece.height * piece.count) for piece in pieces)
 
     def run(self) -> None:
         """Emit all pieces, one group of channels after another, because each group has its own folding table."""
@@ -198,4 +208,6 @@ def emit_transpose(emitter: Emitter, layer: Transpose, plan: LayerPlan) -> None:
     """Emit a transpose between two resident values."""
     source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
     assert source is not None and target is not None
-    _Transposer(emitter, layer, plan, source, target).run()
+    digits = DigitTransposer(emitter, layer, plan, source, target)
+    array = _Transposer(emitter, layer, plan, source, target)
+    (digits if digits.fits and digits.cycles < array.cycles else array).run()

@@ -15,7 +15,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from tq_hw.compiler.ir.staged import Copy
 
-__all__ = ["blank", "copy_between", "fill_view", "merged"]
+__all__ = ["Dim", "blank", "copy_between", "fill_view", "merged"]
 
 ByteView = npt.NDArray[Any]
 Dim = tuple[int, int, int]
