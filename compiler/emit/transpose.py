@@ -209,5 +209,8 @@ def emit_transpose(emitter: Emitter, layer: Transpose, plan: LayerPlan) -> None:
     source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
     assert source is not None and target is not None
     digits = DigitTransposer(emitter, layer, plan, source, target)
+    if layer.words:
+        digits.run()
+        return
     array = _Transposer(emitter, layer, plan, source, target)
     (digits if digits.fits and digits.cycles < array.cycles else array).run()

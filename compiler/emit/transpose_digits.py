@@ -18,25 +18,17 @@ from dataclasses import dataclass
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.ir.staged import Transpose
 from tq_hw.compiler.ir.strided import Dim, merged
-from tq_hw.compiler.plan.layout import View, block_count, signed_step
+from tq_hw.compiler.plan.layout import View, block_count, lane_digits, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
-from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES, VECTOR_START_CYCLES, output_latency_cycles
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 
-__all__ = ["DigitTransposer", "digits_of"]
+__all__ = ["DigitTransposer"]
 
-_INT8 = 0
 #: Type of the elements of a read that exchanges a digit, by its size.
 _TYPES = {4: 2, 2: 1}
-
-
-def digits_of(block: int) -> tuple[int, ...]:
-    """Return the digits of a lane's number, the lowest first: as few as possible, each 4 or 2."""
-    twos = block.bit_length() - 1
-    return (4,) * (twos // 2) + (2,) * (twos % 2)
 
 
 @dataclass(frozen=True)
@@ -95,14 +87,16 @@ class DigitTransposer:
         #: (count, step in the source, step in the target) of the other two axes.
         self.others: list[Dim] = [(value.shape[axis], ins[axis], outs[places[axis]])
                                   for axis in sorted({0, 1, 2} - {axes[3]})]
-        self.words = block_count(self.channels, config) * self.far * math.prod(dim[0] for dim in self.others)
+        #: Pixels of whole words of the target: the last lanes of its last words have no meaning.
+        self.padded = block_count(self.far, config) * config.block
+        self.words = block_count(self.channels, config) * self.padded * math.prod(dim[0] for dim in self.others)
         self.limit = 8 * config.vector_register_words // config.beats_per_word
         self.steps = list(self._steps()) if self.fits else []
 
     @property
     def fits(self) -> bool:
         """Whether there is room between the steps, and in the registers."""
-        counts = (self.far, block_count(self.channels, self.config), *(dim[0] for dim in self.others))
+        counts = (self.padded, block_count(self.channels, self.config), *(dim[0] for dim in self.others))
         return 2 * self.words <= self.plan.out_words and max(counts) <= self.limit
 
     @property
@@ -118,7 +112,7 @@ class DigitTransposer:
         return found
 
     def _steps(self) -> Iterator[_Step]:
-        """Yield the passes: a copy if pixels of a target word are not consecutive; then one for each digit."""
+        """Yield the passes: copies if pixels of a target word are not consecutive words; then one for each digit."""
         block, value, output = self.config.block, self.layer.inputs[0], self.layer.output
         blocks = block_count(self.channels, self.config)
         source = self.source.base, self.source.access((0, value.shape[0] * value.shape[1]), (0, blocks))
@@ -130,13 +124,16 @@ class DigitTransposer:
         #: Loops over words: (count, step in the source); digits of channels first, pixels last.
         counts = [blocks, *(dim[0] for dim in self.others)]
         steps = [self.source.block_pitch, *(dim[1] for dim in self.others)]
-        if self.far_step != 1:
+        if self.far_step != 1 or self.far != self.padded:
             between = next(middle)
-            dense = _dense([*counts, self.far])
-            yield _Step(1, source, between, tuple(zip([*counts, self.far], [*steps, self.far_step], dense, strict=True)),
-                        (between[0],))
+            dense = _dense([*counts, self.padded])
+            # Words without a pixel are copies of the first pixel, so that nothing undefined is read.
+            for first, count, step in ((0, self.far, self.far_step), (self.far, self.padded - self.far, 0)):
+                if count:
+                    yield _Step(1, source, between, tuple(zip([*counts, count], [*steps, step], dense, strict=True)),
+                                (between[0] + first,))
             source, steps = between, dense[:-1]
-        far, done, digits = self.far, list[int](), digits_of(block)
+        far, done, digits = self.padded, list[int](), lane_digits(self.config)
         for digit in digits[:-1]:
             between, far = next(middle), far // digit
             dense = _dense([digit, *reversed(done), *counts, far])
@@ -150,11 +147,11 @@ class DigitTransposer:
     def _last(self, source: tuple[int, Access], target: tuple[int, Access], steps: list[int], done: list[int]
               ) -> Iterator[_Step]:
         """Yield the step that writes the target: whole blocks of channels, and the rest of the last block."""
-        block, digit = self.config.block, digits_of(self.config.block)[-1]
+        block, digit = self.config.block, lane_digits(self.config)[-1]
         #: Channels from one value of a digit to the next.
         weights = [math.prod(done[:number]) for number in range(len(done) + 1)]
         whole, rest = divmod(self.channels, block)
-        far, at = self.far // block, len(done)
+        far, at = self.padded // block, len(done)
         for first, count, channels in ((0, whole, block), (whole, 1, rest)):
             if count and channels:
                 outs = [*(weight * self.channel_step for weight in reversed(weights[:-1])), block * self.channel_step,
@@ -167,7 +164,7 @@ class DigitTransposer:
 
     def run(self) -> None:
         """Emit all passes."""
-        self.emitter.reserve_program(2 + max(digits_of(self.config.block)))
+        self.emitter.reserve_program(2 + max(lane_digits(self.config)))
         for step in self.steps:
             for source, target, fields in _operations(step.loops, self.limit):
                 self._operation(step, source, target, fields)

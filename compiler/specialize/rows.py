@@ -31,8 +31,8 @@ _PASSES, _COLUMN_PASSES = 5, 7
 _COLUMN_SHARE = 8
 #: Share of the scratchpad that is expected to be available for columns.
 _ROOM_SHARE = 6
-#: Least bytes for which two transposes in the scratchpad are worth their weights.
-_LEAST_BYTES = 512
+#: Least bytes for which two transposes in the scratchpad are tried.
+_LEAST_BYTES = 256
 #: Least beats of a row program's elements for which a table of the sum's terms is worth its load.
 _TERM_BEATS = 1024
 

@@ -92,7 +92,7 @@ class Machine:
     regions : the arena and the state, by number
     operation, fields : the current operation, and all of its fields
     registers, register_slots, owners : the operation that wrote each vector register, its slots, and the first register
-        of the vector; wide : bytes of int32 that were moved into register 0
+        of the vector; wide : bytes of int16 or int32 that were moved into register 0
     collected : by layer, the elements that registers have collected
     tables : bytes of all entries of the table
     """

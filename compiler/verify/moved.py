@@ -15,7 +15,8 @@ from tq_hw.model.errors import DataflowError
 
 __all__ = ["look_up", "move_program"]
 
-_ENTRY_BYTES = 4
+#: Bytes of the elements of a wide stream, by type.
+_WIDE_BYTES = {1: 2, 2: 4}
 
 
 def look_up(machine: Machine, meaning: LookUp, found: Uses) -> None:
@@ -48,7 +49,7 @@ _COPY, _SUMS, _WIDE = {"a_source": 3, "destination": 1}, {"a_source": 2, "destin
 
 
 def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: Uses) -> None:
-    """Move bytes: from a stream or sums to words, or through a register from which one byte of each int32 is taken."""
+    """Move bytes: from a stream or sums to words, or through a register from which one byte of each element is taken."""
     f, config = machine.fields, machine.config
     check_registers(machine, found)
     slots = Slots.of(f, config)
@@ -63,15 +64,16 @@ def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: U
     if uop == _SUMS and types[1] == 0 and f["use_acc"]:
         _move_sums(machine, slots)
         return
-    if uop == _WIDE and types[0] == 2 and not f["use_acc"] and f["chunk_slots"] >= f["slots"]:
-        words = slots.words("a")[..., None] + np.arange(ceil_div(_ENTRY_BYTES * config.block, config.word_bytes))
+    size = _WIDE_BYTES.get(types[0])
+    if uop == _WIDE and size and not f["use_acc"] and f["out_blocks"] == 1 and f["chunk_slots"] >= f["slots"]:
+        words = slots.words("a")[..., None] + np.arange(ceil_div(size * config.block, config.word_bytes))
         values = machine.read(words, "stream A").reshape(-1, words.shape[-1] * config.word_bytes)
-        machine.wide = values[:, :_ENTRY_BYTES * config.block].reshape(-1, config.block, _ENTRY_BYTES)
+        machine.wide = values[:, :size * config.block].reshape(-1, config.block, size)
         return
     byte = -uop.get("shift", 0) // 8
     taken = {"a_source": 1, "shift_source": 1, "rounding": 2, "destination": 1} | ({"shift": -8 * byte} if byte else {})
-    if uop == taken and types[1] == 0 and byte in range(_ENTRY_BYTES) and machine.wide is not None and len(
-            machine.wide) == f["slots"] * f["out_blocks"] and f["chunk_slots"] >= f["slots"]:
+    if uop == taken and types[1] == 0 and machine.wide is not None and byte in range(
+            machine.wide.shape[2]) and len(machine.wide) == f["slots"] * f["out_blocks"] and f["chunk_slots"] >= f["slots"]:
         put(machine, slots, whole, 0, machine.wide[:, :, byte].reshape(f["out_blocks"], f["slots"], -1))
         return
     raise DataflowError("it has no meaning, and its program is no move of bytes")
