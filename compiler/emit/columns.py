@@ -89,8 +89,8 @@ class _Columns:
         #: Elements less the maximum, kept in the results' words if the program reads them from there.
         self.differences = None
         if parts.kept is not None:
-            term, apply = parts.kept
-            self.sums = self.few_sums = RowCode([clear[1], *each_lane([term])], (1, 1), self.count)
+            adds, apply = parts.kept
+            self.sums = self.few_sums = RowCode([clear[1], *each_lane(adds)], (1, len(adds)), self.count)
             self.apply = once_through(each_lane(apply))
             self.differences = once_through([{**rest[0], "destination": Destination.OUTPUT}])
             self.scratch = Scratch(f"{self.layer.output.name} (differences)", self.layer.output.size_bytes, _INT8)

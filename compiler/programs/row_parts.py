@@ -28,7 +28,7 @@ class RowParts:
     term : the term that such a difference adds to the sum; without a destination
     scalars, step, finish : computed from the sum in register `first`; `step` is repeated `repeats` times
     apply : applied to each difference; the last micro-operation writes the output
-    kept : the addition to the sum, and `apply`, if stream A has the differences and table 2 the terms; else None
+    kept : additions to the sum, and `apply`, if stream A has the differences; else None
     """
 
     less: int | None
@@ -38,7 +38,7 @@ class RowParts:
     repeats: int
     finish: list[Uop]
     apply: list[Uop]
-    kept: tuple[Uop, list[Uop]] | None = None
+    kept: tuple[list[Uop], list[Uop]] | None = None
 
 
 def _reciprocal_start(half: int, x: int) -> list[Uop]:
@@ -87,10 +87,11 @@ def softmax(row: int, first: int, numbers: Mapping[str, int]) -> RowParts:
                   to(row, **reg(row, False), **immediate((1 << 15) - 1), alu=Alu.MIN),
                   {**reg(row, False), **shifted(-8 * numbers["high"], Rounding.FLOOR),
                    "destination": Destination.OUTPUT}]
-    kept = None
+    element = {"a_source": Source.STREAM}
+    adds = [to(t, **element, **POWER), to(total, **reg(t, False), **b_reg(total, False), alu=Alu.ADD)]
     if numbers.get("terms"):
-        kept = (to(total, a_source=Source.STREAM, a_table=2, **b_reg(total, False), alu=Alu.ADD),
-                [to(row, a_source=Source.STREAM, a_table=1, **b_reg(x), **HIGH_B), *apply[1:]])
+        adds = [to(total, **element, a_table=2, **b_reg(total, False), alu=Alu.ADD)]
+    kept = adds, [to(row, **element, a_table=1, **b_reg(x), **HIGH_B), *apply[1:]]
     return RowParts(None, {**reg(row, False), **POWER}, scalars, _reciprocal_step(total, x, t), 3, finish, apply, kept)
 
 
