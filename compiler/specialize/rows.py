@@ -89,7 +89,7 @@ def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
     upright, across = blank((h * n * w, c), "int8"), blank((c, h * n * w), "int8")
     columns = Value(f"{source.name} (columns)", source.tensor, (1, c, *image), source.zero_point)
     results = Value(f"{output.name} (columns)", output.tensor, (1, c, *image), output.zero_point)
-    moves = [as_transpose(move, config, _LEAST_BYTES) for move in (
+    moves = [as_transpose(move, config, _LEAST_BYTES, few=True) for move in (
         Move(layer.index, layer.op, (source,), columns,
              (copy_between(0, upright.transpose(1, 0, 2), upright, across, across),)),
         Move(layer.index, layer.op, (results,), output,

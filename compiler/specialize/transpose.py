@@ -23,8 +23,11 @@ _STORE_CYCLES, _ARRAY_CYCLES, _MEMORY_CYCLES = 1.25, 0.45, 250
 _STEP_CYCLES = 60
 
 
-def as_transpose(layer: Layer, config: Config, least_bytes: int = _LEAST_BYTES) -> Layer:
-    """Return a move of at least `least_bytes` as a transpose if `emit_transpose` can emit it; others unchanged."""
+def as_transpose(layer: Layer, config: Config, least_bytes: int = _LEAST_BYTES, *, few: bool = False) -> Layer:
+    """Return a move of at least `least_bytes` as a transpose if `emit_transpose` can emit it; others unchanged.
+
+    With `few`, also one of few words that the array cannot transpose, if that is faster than a move.
+    """
     if (not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1
             or layer.output.size_bytes < least_bytes):
         return layer
@@ -35,8 +38,9 @@ def as_transpose(layer: Layer, config: Config, least_bytes: int = _LEAST_BYTES) 
     for axes in itertools.permutations(range(4)):
         if (axes[3] in (1, 2) and tuple(source.shape[axis] for axis in axes) == target.shape
                 and merged(zip(target.shape, (strides[a] for a in axes), to, strict=True)) == merged(copy.dims)):
-            words = 0 if _on_array(source, target, config) else _digit_words(source, target, config)
-            if words is not None:
+            on_array = _on_array(source, target, config)
+            words = _digit_words(source, target, config) if few and not on_array else 0
+            if on_array or words:
                 first, second, third, last = axes
                 return Transpose(layer.index, layer.op, layer.inputs, target, layer.copies,
                                  (first, second, third, last), words)
@@ -50,10 +54,10 @@ def _on_array(source: Value, target: Value, config: Config) -> bool:
             and target.shape[3] % config.block == 0)
 
 
-def _digit_words(source: Value, target: Value, config: Config) -> int | None:
-    """Return the words for wide reads that exchange digits of a lane's number; None if they cannot or are slower."""
+def _digit_words(source: Value, target: Value, config: Config) -> int:
+    """Return the words for wide reads that exchange digits of a lane's number; 0 if they cannot or are slower."""
     if config.word_bytes != config.block or config.block < _LEAST_WORD_BYTES:
-        return None
+        return 0
     digits = lane_digits(config)
     n, h, w, channels = source.shape
     blocks, padded = block_count(channels, config), block_count(target.shape[3], config) * config.block
@@ -61,10 +65,10 @@ def _digit_words(source: Value, target: Value, config: Config) -> int | None:
     limit = 8 * config.vector_register_words // config.beats_per_word
     if (channels % (config.block // digits[-1]) or 2 * words > config.scratchpad_words // _DIGIT_SHARE
             or max(n, h, w, padded, blocks) > limit):
-        return None
+        return 0
     # Each step reads all words and writes them again; a copy comes first.
     beats = config.beats_per_word
     cycles = (len(digits) * (1 + beats) + beats) * words + (len(digits) + 1) * _STEP_CYCLES
     size = target.size_bytes
     memory = min(_STORE_CYCLES * size, max(_ARRAY_CYCLES * size, _STORE_CYCLES * _LEAST_BYTES)) + _MEMORY_CYCLES
-    return 2 * words if cycles < memory else None
+    return 2 * words if cycles < memory else 0
