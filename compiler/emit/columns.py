@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.flat import Elements
-from tq_hw.compiler.emit.long_rows import once_through, reserve, row_operation
+from tq_hw.compiler.emit.long_rows import once_through, reserve, row_operation, write_first
 from tq_hw.compiler.ir.meaning import Scratch, Walk
 from tq_hw.compiler.ir.staged import Columns
 from tq_hw.compiler.ir.value import Value
@@ -99,9 +99,12 @@ class _Columns:
 
     def run(self) -> None:
         """Emit all lanes."""
+        if self.differences is None:
+            # The number of words decides which program adds.
+            reserve(self.emitter, (self.maxima, self.few_sums, self.scalars, self.apply))
+        else:
+            write_first(self.emitter, (self.maxima, self.differences, self.sums, self.scalars, self.apply))
         self.emitter.tables(self.layer.tables)
-        kept = () if self.differences is None else (self.differences,)
-        reserve(self.emitter, (self.maxima, self.few_sums, self.scalars, self.apply, *kept))
         source, target = (self.emitter.resident(value) for value in (self.layer.inputs[0], self.layer.output))
         if source is None or target is None:
             self._from_memory()

@@ -16,7 +16,7 @@ from tq_hw.compiler.programs.rows import RowCode, difference, maximum, parts_of,
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 
-__all__ = ["emit_long_rows", "once_through", "reserve", "row_operation"]
+__all__ = ["emit_long_rows", "once_through", "reserve", "row_operation", "write_first"]
 
 Uop = dict[str, int]
 _INT8 = 0
@@ -46,6 +46,14 @@ def reserve(emitter: Emitter, codes: tuple[RowCode, ...]) -> None:
         emitter.reserve_program(total)
 
 
+def write_first(emitter: Emitter, codes: tuple[RowCode, ...]) -> None:
+    """Write all programs of a layer, if there is room: the vector unit must be idle, once and not before each."""
+    reserve(emitter, codes)
+    if sum(len(code.uops) for code in codes) <= emitter.config.uops:
+        for code in codes:
+            emitter.program(code.uops)
+
+
 @dataclass
 class _LongRows:
     emitter: Emitter
@@ -73,7 +81,8 @@ class _LongRows:
     def run(self) -> None:
         """Emit all rows."""
         self.emitter.tables(self.layer.tables)
-        reserve(self.emitter, (self.start, self.maximum, self.sum, self.scalars, self.apply))
+        largest = (self.maximum,) if self.has_maximum else ()
+        write_first(self.emitter, (self.start, *largest, self.sum, self.scalars, self.apply))
         n, h, w, _ = self.layer.output.shape
         for row in range(n * h):
             for col in range(w):
