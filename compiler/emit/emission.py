@@ -14,7 +14,7 @@ from tq_hw.compiler.emit.move import emit_move
 from tq_hw.compiler.emit.plane_mac import emit_plane_mac
 from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
-from tq_hw.compiler.emit.transpose import emit_transpose
+from tq_hw.compiler.emit.transpose import emit_transpose, transposed_through
 from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
 from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
@@ -59,5 +59,7 @@ def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
             emit_matmul(emitter, layer, plan)
         case Transpose() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
             emit_transpose(emitter, layer, plan)
+        case Transpose() if transposed_through(emitter, layer, plan):
+            pass
         case Move():
             emit_move(emitter, layer, plan)

@@ -18,19 +18,24 @@ from tq_hw.compiler.emit.transpose_digits import DigitTransposer
 from tq_hw.compiler.ir.layers import GROUP
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import Transpose
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import View, block_count, even_tiles, row_cuts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
+from tq_hw.compiler.plan.transposes import THROUGH_CYCLES, byte_cycles
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
+from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
 
-__all__ = ["emit_transpose"]
+__all__ = ["emit_transpose", "transposed_through"]
 
 _INT32 = 2
 #: Estimated cycles until the first piece is in the accumulators, and least cycles of a piece.
 _START_CYCLES, _PIECE_CYCLES = 150, 110
+#: Greatest share of the estimated cycles of a move of bytes: smaller differences may be errors of the estimates.
+_LESS = 0.95
 
 
 def _weights(config_rows: int) -> bytes:
@@ -124,10 +129,6 @@ class _Transposer:
                     self._read(piece, wide)
                     self.waiting = [partial(self._take, piece, number, byte[number]) for number in range(GROUP)]
             self._let_go(GROUP)
-        images, height, width, channels = self.layer.output.shape
-        for image in range(images):
-            self.emitter.finish(self.layer, self.target, Rect(image, (0, height), (0, width), (
-                0, block_count(channels, config))))
 
     def _write_table(self, group: int) -> None:
         """Write the folding table: the channels of the group in four rows for each pixel, pixel after pixel."""
@@ -205,12 +206,38 @@ class _Transposer:
 
 
 def emit_transpose(emitter: Emitter, layer: Transpose, plan: LayerPlan) -> None:
-    """Emit a transpose between two resident values."""
+    """Emit a transpose between two resident values, in the way that takes fewer cycles."""
     source, target = emitter.resident(layer.inputs[0]), emitter.resident(layer.output)
     assert source is not None and target is not None
-    digits = DigitTransposer(emitter, layer, plan, source, target)
-    if layer.words:
-        digits.run()
-        return
-    array = _Transposer(emitter, layer, plan, source, target)
-    (digits if digits.fits and digits.cycles < array.cycles else array).run()
+    digits = DigitTransposer(emitter, layer, source, target, plan.out_bases[0], plan.out_words)
+    array = None if layer.words else _Transposer(emitter, layer, plan, source, target)
+    (digits if array is None or (digits.fits and digits.cycles < array.cycles) else array).run()
+    images, height, width, channels = layer.output.shape
+    for image in range(images):
+        emitter.finish(layer, target, Rect(image, (0, height), (0, width), (0, block_count(channels, emitter.config))))
+
+
+def transposed_through(emitter: Emitter, layer: Transpose, plan: LayerPlan) -> bool:
+    """Emit a transpose of few words between values in memory, through the scratchpad, if that takes fewer cycles."""
+    config, at = emitter.config, plan.out_bases[0]
+    views = []
+    for value in (layer.inputs[0], layer.output):
+        n, h, w, c = value.shape
+        words = n * h * w * block_count(c, config)
+        views.append(View(emitter.new_buffer(value.name), at, words, w * block_count(c, config), w))
+        at += words
+    source, target = views
+    digits = DigitTransposer(emitter, layer, source, target, at, plan.out_bases[0] + plan.out_words - at)
+    moved = sum(max(view.words, layer.output.size_bytes // config.bus_bytes) for view in views)
+    if not digits.fits or digits.cycles + moved + THROUGH_CYCLES > _LESS * byte_cycles(layer):
+        return False
+    emitter.load_rect(layer.inputs[0], source, *_whole(layer.inputs[0], config))
+    digits.run()
+    emitter.store_rect(layer.output, target, *_whole(layer.output, config))
+    return True
+
+
+def _whole(value: Value, config: Config) -> tuple[tuple[int, int], tuple[int, int], tuple[int, int]]:
+    """Return the rows, columns and blocks of a value."""
+    n, h, w, c = value.shape
+    return (0, n * h), (0, w), (0, block_count(c, config))

@@ -1,4 +1,4 @@
-"""Small permutations of axes in the scratchpad: wide reads exchange digits of the addresses of bytes, without the array.
+"""Small permutations of axes in the scratchpad: wide reads exchange digits of the addresses of bytes.
 
 A read of consecutive words as int32 gives each lane the four bytes that lie next to each other:
 
@@ -15,12 +15,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tq_hw.compiler.emit.emitter import Emitter, Rect
+from tq_hw.compiler.emit.emitter import Emitter
 from tq_hw.compiler.ir.staged import Transpose
 from tq_hw.compiler.ir.strided import Dim, merged
-from tq_hw.compiler.plan.layout import View, block_count, lane_digits, signed_step
-from tq_hw.compiler.plan.places import LayerPlan
-from tq_hw.compiler.programs.words import program_fields
+from tq_hw.compiler.plan.layout import View, block_count, signed_step
+from tq_hw.compiler.plan.transposes import lane_digits
+from tq_hw.compiler.programs.words import Uop, program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.latency import UOP_WAIT_CYCLES, VECTOR_START_CYCLES, output_latency_cycles
 from tq_hw.isa.uop import Alu, Destination, Rounding, ShiftSource, Source
@@ -67,13 +67,19 @@ def _operations(loops: tuple[Dim, ...], limit: int) -> Iterator[tuple[int, int, 
 
 @dataclass
 class DigitTransposer:
-    """Emits a transpose; `fits` and `cycles` say whether, and how well, it can."""
+    """Emits a transpose; `fits` and `cycles` say whether, and how well, it can.
+
+    Members
+    -------
+    base, room : first word, and number of words, for the bytes between the steps
+    """
 
     emitter: Emitter
     layer: Transpose
-    plan: LayerPlan
     source: View
     target: View
+    base: int
+    room: int
 
     def __post_init__(self) -> None:
         """Find the axes: channels in blocks, two others, and the one whose pixels share a word of the target."""
@@ -97,7 +103,7 @@ class DigitTransposer:
     def fits(self) -> bool:
         """Whether there is room between the steps, and in the registers."""
         counts = (self.padded, block_count(self.channels, self.config), *(dim[0] for dim in self.others))
-        return 2 * self.words <= self.plan.out_words and max(counts) <= self.limit
+        return 2 * self.words <= self.room and max(counts) <= self.limit
 
     @property
     def cycles(self) -> float:
@@ -113,14 +119,14 @@ class DigitTransposer:
 
     def _steps(self) -> Iterator[_Step]:
         """Yield the passes: copies if pixels of a target word are not consecutive words; then one for each digit."""
-        block, value, output = self.config.block, self.layer.inputs[0], self.layer.output
+        value, output = self.layer.inputs[0], self.layer.output
         blocks = block_count(self.channels, self.config)
         source = self.source.base, self.source.access((0, value.shape[0] * value.shape[1]), (0, blocks))
         target = self.target.base, self.target.access((0, output.shape[0] * output.shape[1]), (
             0, block_count(output.shape[3], self.config)))
         middle = itertools.cycle([(base, Access("pad", base, base + self.words, self.emitter.new_buffer(
             self.layer.output.name), (0, 1), (0, 1))) for base in (
-                self.plan.out_bases[0], self.plan.out_bases[0] + self.words)])
+                self.base, self.base + self.words)])
         #: Loops over words: (count, step in the source); digits of channels first, pixels last.
         counts = [blocks, *(dim[0] for dim in self.others)]
         steps = [self.source.block_pitch, *(dim[1] for dim in self.others)]
@@ -163,33 +169,27 @@ class DigitTransposer:
                         base + number * weights[-1] * self.channel_step for number in range(channels // weights[-1])))
 
     def run(self) -> None:
-        """Emit all passes."""
-        self.emitter.reserve_program(2 + max(lane_digits(self.config)))
+        """Emit all passes; the programs come first, because micro-operations are written when the unit is idle."""
+        output: Uop = {"alu": Alu.PASS, "destination": Destination.OUTPUT}
+        into: Uop = {"alu": Alu.PASS, "destination": Destination.REGISTER, "d_register": 0}
+        program, digits = self.emitter.program, max(step.digit for step in self.steps)
+        self.emitter.reserve_program(2 + digits)
+        copy, read = (program([{"a_source": Source.STREAM, **to}]) if steps else None for to, steps in (
+            (output, [step for step in self.steps if step.digit == 1]), (into, self.steps)))
+        byte = [program([{"a_source": Source.REGISTER, "shift_source": ShiftSource.IMMEDIATE, "shift": -8 * number,
+                          "rounding": Rounding.FLOOR, **output}]) for number in range(digits)]
         for step in self.steps:
             for source, target, fields in _operations(step.loops, self.limit):
-                self._operation(step, source, target, fields)
-        images, height, width, channels = self.layer.output.shape
-        for image in range(images):
-            self.emitter.finish(self.layer, self.target, Rect(image, (0, height), (0, width), (
-                0, block_count(channels, self.config))))
-
-    def _operation(self, step: _Step, source: int, target: int, fields: dict[str, int]) -> None:
-        """Emit the read of some slots, and the extraction of each byte; or their copy."""
-        output = {"alu": Alu.PASS, "destination": Destination.OUTPUT}
-        (base, read), (_, written) = step.source, step.target
-        stream = {"a_source": Source.STREAM}
-        into = {"alu": Alu.PASS, "destination": Destination.REGISTER, "d_register": 0}
-        code = self.emitter.program([stream | (output if step.digit == 1 else into)])
-        fields = fields | {"a_base": base + source & 0xFFFF}
-        if step.digit == 1:
-            self.emitter.vector(fields | {"out_base": step.bytes_[0] + target & 0xFFFF, **program_fields(code)},
-                                (read,), (written,))
-            return
-        self.emitter.vector(fields | {"a_type": _TYPES[step.digit], **program_fields(code)}, (read,), ())
-        for number, first in enumerate(step.bytes_):
-            byte = self.emitter.program([{"a_source": Source.REGISTER, "shift_source": ShiftSource.IMMEDIATE,
-                                          "shift": -8 * number, "rounding": Rounding.FLOOR, **output}])
-            self.emitter.vector(fields | {"out_base": first + target & 0xFFFF, **program_fields(byte)}, (), (written,))
+                at = fields | {"a_base": step.source[0] + source & 0xFFFF}
+                if step.digit > 1:
+                    assert read is not None
+                    self.emitter.vector(at | {"a_type": _TYPES[step.digit], **program_fields(read)},
+                                        (step.source[1],), ())
+                for number, first in enumerate(step.bytes_):
+                    code = byte[number] if step.digit > 1 else copy
+                    assert code is not None
+                    self.emitter.vector(at | {"out_base": first + target & 0xFFFF, **program_fields(code)},
+                                        (step.source[1],) if step.digit == 1 else (), (step.target[1],))
 
 
 def _dense(counts: list[int]) -> list[int]:

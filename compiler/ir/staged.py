@@ -52,14 +52,14 @@ class Transpose(Move):
     Members
     -------
     axes : for each axis of the output, the axis of the input
-    words : scratchpad words for all bytes twice, if the array cannot transpose them; else 0
+    words : scratchpad words that it needs if the array cannot transpose it; else 0
     """
 
     axes: tuple[int, int, int, int]
     words: int = 0
 
     def minimum_words(self, config: Config) -> int:
-        """Words of a move, and for all bytes between steps if the array cannot transpose them."""
+        """Words of a move, and of all bytes if the array cannot transpose them."""
         return max(super().minimum_words(config), self.words)
 
 

@@ -11,7 +11,7 @@ from tq_hw.isa.sizes import ceil_div
 
 __all__ = [
     "GRANULE_WORDS", "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts",
-    "lane_digits", "row_parts", "row_period", "row_registers", "row_words", "signed_step",
+    "row_parts", "row_period", "row_registers", "row_words", "signed_step",
 ]
 
 #: Alignment of constants in the scratchpad.
@@ -74,12 +74,6 @@ def even_cuts(first: int, last: int, rows: int) -> list[tuple[int, int]]:
     count = ceil_div(last - first, rows)
     at = [first + (last - first) * number // max(count, 1) for number in range(count + 1)]
     return list(pairwise(at))
-
-
-def lane_digits(config: Config) -> tuple[int, ...]:
-    """Return the digits of a lane's number, the lowest first, each 4 or 2: bytes that int32 or int16 reads separate."""
-    twos = config.block.bit_length() - 1
-    return (4,) * (twos // 2) + (2,) * (twos % 2)
 
 
 @dataclass(frozen=True)

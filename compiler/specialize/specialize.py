@@ -40,6 +40,9 @@ from tq_hw.sim.golden.softmax import softmax_of_table
 
 __all__ = ["specialize"]
 
+#: Least bytes of a transpose of few words.
+_FEW_BYTES = 256
+
 #: Words that may be unused between constants of two kinds in the ring.
 _RING_WASTE_WORDS = 16
 #: An elementwise layer works on dense bytes if that saves at least this many words, and two thirds of its words.
@@ -57,7 +60,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         for each in parts or [as_transpose(_dense(_pairs(layer, config), config), config)]:
-            done += planes_on_array(each, config) or [each]
+            done += planes_on_array(each, config) or [as_transpose(each, config, _FEW_BYTES, few=0)]
     return replace(graph, layers=tuple(pack_tables(fuse(graph, done, config))))
 
 

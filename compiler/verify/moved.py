@@ -49,7 +49,7 @@ _COPY, _SUMS, _WIDE = {"a_source": 3, "destination": 1}, {"a_source": 2, "destin
 
 
 def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: Uses) -> None:
-    """Move bytes: from a stream or sums to words, or through a register from which one byte of each element is taken."""
+    """Move bytes: from a stream or sums to words, or into a register, or one byte of each of its elements to words."""
     f, config = machine.fields, machine.config
     check_registers(machine, found)
     slots = Slots.of(f, config)
@@ -72,9 +72,10 @@ def move_program(machine: Machine, uops: tuple[Mapping[str, int], ...], found: U
         return
     byte = -uop.get("shift", 0) // 8
     taken = {"a_source": 1, "shift_source": 1, "rounding": 2, "destination": 1} | ({"shift": -8 * byte} if byte else {})
-    if uop == taken and types[1] == 0 and machine.wide is not None and byte in range(
-            machine.wide.shape[2]) and len(machine.wide) == f["slots"] * f["out_blocks"] and f["chunk_slots"] >= f["slots"]:
-        put(machine, slots, whole, 0, machine.wide[:, :, byte].reshape(f["out_blocks"], f["slots"], -1))
+    wide = machine.wide
+    if uop == taken and types[1] == 0 and wide is not None and byte in range(wide.shape[2]) and len(
+            wide) == f["slots"] * f["out_blocks"] and f["chunk_slots"] >= f["slots"]:
+        put(machine, slots, whole, 0, wide[:, :, byte].reshape(f["out_blocks"], f["slots"], -1))
         return
     raise DataflowError("it has no meaning, and its program is no move of bytes")
 

@@ -7,7 +7,7 @@ import pytest
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.ir.staged import Move
+from tq_hw.compiler.ir.staged import Transpose
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
@@ -74,7 +74,7 @@ def test_what_stays(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
 
 
 def test_weights_have_their_price() -> None:
-    assert layers_of(transpose((1, 8, 16, 16), TO_PIXELS), PRESETS["n16"]) == [Move]
+    assert layers_of(transpose((1, 8, 16, 16), TO_PIXELS), PRESETS["n16"]) == [Transpose]
     assert layers_of(transpose((1, 8, 32, 32), TO_PIXELS), PRESETS["n16"]) == [Mac]
 
 

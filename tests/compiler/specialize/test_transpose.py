@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tq_hw.compiler import compile_model
+from tq_hw.compiler.emit import transpose as emitted
 from tq_hw.compiler.ir.staged import Transpose
+from tq_hw.compiler.specialize import transpose as specialized
 from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
@@ -63,9 +65,49 @@ def test_turn_through_memory(shape: tuple[int, ...], order: tuple[int, ...]) -> 
     assert transposes(transpose(shape, order), N16) == [False]
 
 
+#: Few words, with any number of pixels for a word.
+FEW = [((1, 8, 30, 16), (0, 3, 1, 2)), ((1, 4, 16, 16), (0, 3, 1, 2)), ((1, 16, 4, 16), (0, 2, 3, 1)),
+       ((1, 2, 24, 24), (0, 3, 1, 2)), ((1, 24, 2, 24), (0, 2, 3, 1)), ((1, 3, 19, 20), (0, 1, 3, 2)),
+       ((2, 3, 7, 24), (0, 3, 1, 2)), ((1, 1, 3, 100), (0, 1, 3, 2))]
+
+
+@pytest.mark.parametrize(("shape", "order"), FEW)
+@pytest.mark.parametrize("name", ["n16", "n8", "n16x8"])
+def test_few_words_need_no_array(shape: tuple[int, ...], order: tuple[int, ...], name: str,
+                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reads of int32 exchange bytes of lanes; in words of 8 bytes one digit is left, for int16."""
+    for module in (specialized, emitted):
+        monkeypatch.setattr(module, "byte_cycles", lambda move, more=0: 1e9)
+    monkeypatch.setattr(emitted._Transposer, "cycles", 1e9)
+    model = transpose(shape, order)
+    for resident in (True, False):
+        assert transposes(model, PRESETS[name], resident=resident) == [resident]
+        stream = compile_model(model, PRESETS[name], resident=resident).emitter.stream
+        assert not stream.by_unit[Unit.ARRAY]
+        types = {operation.fields.get("a_type", 0) for operation in stream.by_unit[Unit.VECTOR]}
+        assert types - {0} == ({1, 2} if name == "n8" else {2})
+
+
+def _cycles(model: Model) -> int:
+    return sum(row.cycles for row in compile_model(model, N16).report)
+
+
+def test_few_words_take_fewer_cycles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two layers, and from memory to memory; otherwise the store unit stores single bytes."""
+    builder = ModelBuilder("between")
+    x = builder.input((1, 8, 16, 16), scale=0.05)
+    moved = builder.add("TRANSPOSE", [builder.add("ADD", [x, x], scale=0.1), builder.constant([0, 2, 3, 1])])
+    models = [parse_model(builder.build(builder.add("ADD", [moved, moved], scale=0.2)), "between"),
+              transpose((1, 16, 4, 12), (0, 2, 3, 1)), transpose((1, 16, 16, 8), (0, 3, 1, 2))]
+    now = [_cycles(model) for model in models]
+    for module in (specialized, emitted):
+        monkeypatch.setattr(module, "byte_cycles", lambda move, more=0: 0)
+    assert [cycles < share * _cycles(model) for cycles, share, model in zip(now, (0.6, 0.95, 0.8), models, strict=True)
+            ] == [True] * 3
+
+
 @pytest.mark.parametrize(("shape", "order"), [
     ((1, 16, 32, 18), (0, 3, 1, 2)),  # channels that do not fill words of four pixels
-    ((1, 16, 30, 16), (0, 3, 1, 2)),  # pixels that do not fill a word
     ((32, 4, 5, 16), (3, 1, 2, 0)),  # images
     ((1, 16, 32, 16), (0, 2, 1, 3))])  # whole pixels
 def test_what_does_not_turn(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
@@ -74,9 +116,9 @@ def test_what_does_not_turn(shape: tuple[int, ...], order: tuple[int, ...]) -> N
 
 def test_other_words_do_not_turn() -> None:
     for name in ("n8", "n16x8", "tiny", "serial"):
-        assert transposes(transpose((1, 16, 16, 16), (0, 3, 1, 2)), PRESETS[name], resident=True) == []
+        assert transposes(transpose((1, 32, 16, 16), (0, 3, 1, 2)), PRESETS[name], resident=True) == []
     one_step = replace(N16, name="one_step", fold_steps=1)
-    assert transposes(transpose((1, 16, 16, 16), (0, 3, 1, 2)), one_step, resident=True) == []
+    assert transposes(transpose((1, 128, 16, 16), (0, 3, 1, 2)), one_step, resident=True) == []
 
 
 def test_between_two_layers() -> None:
