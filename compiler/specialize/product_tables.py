@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer
-from tq_hw.compiler.ir.staged import MatMul, Staged, Transpose
+from tq_hw.compiler.ir.staged import Columns, MatMul, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.specialize.packed_tables import table_alone
@@ -42,6 +42,9 @@ def _stays(users: Users, value: Value, config: Config) -> bool:
     reader = users.reader(value)
     if blocked_words(value, config) > config.scratchpad_words // _SMALL_SHARE:
         return False
+    if isinstance(reader, Columns):
+        # It works in the scratchpad if its results are needed there.
+        reader = users.reader(reader.output)
     return not isinstance(reader, Staged) or isinstance(as_transpose(reader, config), Transpose)
 
 

@@ -14,25 +14,27 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count, row_registers
 from tq_hw.compiler.programs.row_parts import PROGRAMS
 from tq_hw.compiler.programs.rows import ROW, parts_of, scalars_of
-from tq_hw.compiler.specialize.transpose import as_transpose
+from tq_hw.compiler.specialize.transpose import as_transpose, move_cycles
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.golden.arith import rounding_divide_by_pot
 from tq_hw.sim.golden.softmax import ACCUMULATION_INTEGER_BITS
 
-__all__ = ["columns_of", "lies_across", "spread_rows"]
+__all__ = ["columns_of", "lies_across", "rows_again", "spread_rows", "upright_cycles"]
 
 #: Cycles per byte of a move, and least cycles of two moves.
 _MOVE_CYCLES, _MOVE_LEAST_CYCLES = 0.45, 600
-#: Micro-operations for each element: row by row, and in columns.
-_PASSES, _COLUMN_PASSES = 5, 7
+#: Micro-operations for each element: row by row, in columns, and in columns that keep differences.
+_PASSES, _COLUMN_PASSES, _KEPT_PASSES = 5, 7, 6
 #: Largest share of the scratchpad for one word of each element of a row, in columns.
 _COLUMN_SHARE = 8
 #: Share of the scratchpad that is expected to be available for columns.
 _ROOM_SHARE = 6
 #: Least bytes for which two transposes in the scratchpad are tried.
 _LEAST_BYTES = 256
+#: Estimated cycles of the waits of a load or a store.
+_WAITS = 80
 #: Least beats of a row program's elements for which a table of the sum's terms is worth its load.
 _TERM_BEATS = 1024
 
@@ -54,12 +56,13 @@ def _column_cycles(layer: RowProgram, config: Config, transposed: bool) -> float
     """Estimate the cycles with a row in each lane; `transposed`: rows already lie across, without moves."""
     n, h, w, c = layer.output.shape
     rows = n * h * w
-    code = scalars_of(parts_of(layer.program, layer.numbers))
+    parts = parts_of(layer.program, layer.numbers)
+    code = scalars_of(parts)
     chain = len(code.uops) + code.body[1] * (code.repeats - 1)
     beats = ceil_div(rows, config.block) * config.beats_per_word
     room = config.scratchpad_words // _ROOM_SHARE // c * config.beats_per_word
     tiles = ceil_div(beats, max(1, min(room, config.vector_register_words)))
-    passes = _COLUMN_PASSES * c + chain
+    passes = (_COLUMN_PASSES if parts.kept is None else _KEPT_PASSES) * c + chain
     moves = 0 if transposed else 2 * _MOVE_CYCLES * rows * c + _MOVE_LEAST_CYCLES
     return passes * max(tiles * UOP_WAIT_CYCLES, beats) + moves
 
@@ -81,20 +84,39 @@ def columns_of(layer: RowProgram, source: Value, output: Value, config: Config) 
     return Columns(layer.index, layer.op, (source,), output, layer.program, numbers, tables)
 
 
+def _transposed_rows(layer: RowProgram, source: Value, output: Value, config: Config, *, back: bool) -> Layer:
+    """Return the move between rows and a row in each lane, or with `back` the opposite; a transpose if possible."""
+    n, h, w, c = layer.output.shape
+    upright, across = blank((h * n * w, c), "int8"), blank((c, h * n * w), "int8")
+    copy = (copy_between(0, across.transpose(1, 0, 2), across, upright, upright) if back else
+            copy_between(0, upright.transpose(1, 0, 2), upright, across, across))
+    # In memory, the program would load and store its columns, too.
+    return as_transpose(Move(layer.index, layer.op, (source,), output, (copy,)), config, _LEAST_BYTES,
+                        few=_WAITS + output.size_bytes // config.bus_bytes)
+
+
+def rows_again(layer: RowProgram, results: Value, config: Config) -> Layer:
+    """Return the layer that makes rows of a program's results, of which each lane has a row."""
+    return _transposed_rows(layer, results, layer.output, config, back=True)
+
+
 def _in_columns(layer: RowProgram, config: Config) -> list[Layer]:
     """Return layers that make columns of rows, run the program, and make rows again; with transposes if possible."""
     source, output = layer.inputs[0], layer.output
     n, h, w, c = output.shape
     image = (h, w) if n == 1 else (1, n * h * w)
-    upright, across = blank((h * n * w, c), "int8"), blank((c, h * n * w), "int8")
     columns = Value(f"{source.name} (columns)", source.tensor, (1, c, *image), source.zero_point)
     results = Value(f"{output.name} (columns)", output.tensor, (1, c, *image), output.zero_point)
-    moves = [as_transpose(move, config, _LEAST_BYTES, few=True) for move in (
-        Move(layer.index, layer.op, (source,), columns,
-             (copy_between(0, upright.transpose(1, 0, 2), upright, across, across),)),
-        Move(layer.index, layer.op, (results,), output,
-             (copy_between(0, across.transpose(1, 0, 2), across, upright, upright),)))]
-    return [moves[0], columns_of(layer, columns, results, config), moves[1]]
+    return [_transposed_rows(layer, source, columns, config, back=False), columns_of(layer, columns, results, config),
+            rows_again(layer, results, config)]
+
+
+def upright_cycles(layer: RowProgram, config: Config) -> float:
+    """Estimate the cycles that a program takes because its rows do not lie across."""
+    if lies_across(layer, config):
+        return sum(move_cycles(made, config, inside=True) for made in _in_columns(layer, config)
+                   if isinstance(made, Move))
+    return _row_cycles(layer, config) - _column_cycles(layer, config, True)
 
 
 def _spread(layer: Layer, config: Config) -> list[Layer]:

@@ -1,19 +1,21 @@
-"""Attention with transposed scores, so that a program with a row in each lane needs no transposes.
+"""Attention with transposed scores, so that a program with a row in each lane needs fewer transposes.
 
-`(Q K^T)^T` is `K Q^T`, and `(P V)^T` is `V^T P^T`. If a program over rows between two matrix products would work with a
-row in each lane, the first product computes its columns and the second product reads them. The smaller matrices of the
-model are transposed instead, mostly by moves that exist anyway.
+`(Q K^T)^T` is `K Q^T`, and `(P V)^T` is `V^T P^T`. If a program over rows follows a product of matrices and would work
+with a row in each lane, the product computes its columns. A second product reads the results as they are, or they are
+transposed back. The smaller matrices of the model are transposed instead, mostly by moves that exist anyway.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
-from tq_hw.compiler.ir.staged import MatMul, Move
+from tq_hw.compiler.ir.staged import Columns, Copy, MatMul, Move, Staged
 from tq_hw.compiler.ir.value import Pitch, Value
+from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.compiler.specialize.moved import joined_moves, transposed
-from tq_hw.compiler.specialize.rows import columns_of, lies_across
+from tq_hw.compiler.specialize.rows import columns_of, lies_across, rows_again, upright_cycles
+from tq_hw.compiler.specialize.transpose import move_cycles
 from tq_hw.compiler.specialize.values import Users, is_whole
 from tq_hw.isa.config import Config
 
@@ -42,47 +44,73 @@ def _between(users: Users, program: RowProgram) -> tuple[MatMul, list[Elementwis
         source = made[0]
 
 
-def _scores(users: Users, program: RowProgram, config: Config) -> tuple[list[Layer], list[Layer]] | None:
-    """Return the layers up to the second product, and their transposed replacements; None if others are between."""
-    before, after = _between(users, program), users.reader(program.output)
-    if before is None or not isinstance(after, MatMul) or not _is_plain(after):
+@dataclass(frozen=True)
+class _Across:
+    """The layers up to a program over rows, and the same layers with transposed scores.
+
+    Members
+    -------
+    gone, made : layers before and after
+    results : the program's transposed results
+    """
+
+    gone: list[Layer]
+    made: list[Layer]
+    results: Value
+
+
+def _matrices(root: Value, shape: tuple[int, int, int, int]) -> Value:
+    """Return transposed scores of `shape`, [1, columns, matrices, rows], as the matrices of a product."""
+    _, pairs, rows, cols = shape
+    return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root,
+                 pitch=Pitch(0, rows, pairs * rows))
+
+
+def _across(users: Users, program: RowProgram, config: Config) -> _Across | None:
+    """Return the layers up to a program whose scores can be transposed; None if others are between."""
+    before = _between(users, program)
+    if before is None:
         return None
     first, elements = before
     _, pairs, rows, cols = first.output.shape
-    if (program.output.shape[3] != cols or after.inputs[0].root is not program.output.root
-            or after.inputs[1].root is program.output.root or after.inputs[0].shape != first.output.shape
-            or not all(map(is_whole, (*first.inputs, *after.inputs, after.output)))
+    if (program.output.shape[3] != cols or not all(map(is_whole, (*first.inputs, program.output)))
             or not lies_across(program, config, transposed=True)):
         return None
-    across = (1, cols, pairs, rows)
-    place = Pitch(0, rows, pairs * rows)
+    shape = (1, cols, pairs, rows)
 
     def transposed_root(value: Value) -> Value:
-        return Value(f"{value.name} (across)", value.tensor, across, value.zero_point)
-
-    def matrices(root: Value) -> Value:
-        return Value(root.name, root.tensor, (1, pairs, cols, rows), root.zero_point, alias_of=root, pitch=place)
+        return Value(f"{value.name} (across)", value.tensor, shape, value.zero_point)
 
     made = transposed_root(first.output)
-    # Successive moves overlap.
-    left, right, matrix = *(transposed(value, first) for value in first.inputs), transposed(after.inputs[1], after)
-    layers: list[Layer] = [left, right, matrix]
-    layers.append(replace(first, inputs=(right.output, left.output), output=matrices(made), pairs=tuple(
-        (right, left) for left, right in first.pairs), zero_points=first.zero_points[::-1]))
+    left, right = (transposed(value, first) for value in first.inputs)
+    layers: list[Layer] = [left, right, replace(
+        first, inputs=(right.output, left.output), output=_matrices(made, first.output.shape),
+        pairs=tuple((right, left) for left, right in first.pairs), zero_points=first.zero_points[::-1])]
     for layer in elements:
-        inputs = tuple(made if value.data is None else _constant(value, layer.output, first.output.shape, across)
+        inputs = tuple(made if value.data is None else _constant(value, layer.output, first.output.shape, shape)
                        for value in layer.inputs)
         made = transposed_root(layer.output)
         layers.append(replace(layer, inputs=inputs, output=made))
     results = transposed_root(program.output)
-    layers.append(columns_of(program, made, results, config))
-    output = after.output
+    return _Across([first, *elements, program], [*layers, columns_of(program, made, results, config)], results)
+
+
+def _both(users: Users, program: RowProgram, across: _Across) -> tuple[list[Layer], list[Layer]] | None:
+    """Return layers and replacements if the product that reads the results reads them transposed; None if none does."""
+    first, after = across.gone[0], users.reader(program.output)
+    if (not isinstance(after, MatMul) or not _is_plain(after) or after.inputs[0].root is not program.output.root
+            or after.inputs[1].root is program.output.root or after.inputs[0].shape != first.output.shape
+            or not all(map(is_whole, (*after.inputs, after.output)))):
+        return None
+    rows, output = first.output.shape[2], after.output
+    matrix = transposed(after.inputs[1], after)
     product = Value(f"{output.name} (transposed)", output.tensor, (1, len(after.pairs), output.shape[3], rows),
                     output.zero_point)
-    layers += [replace(after, inputs=(matrix.output, matrices(results)), output=product, pairs=tuple(
-        (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
-               transposed(product, after, output)]
-    return [first, *elements, program, after], layers
+    # Successive moves overlap.
+    return [*across.gone, after], [*across.made[:2], matrix, *across.made[2:], replace(
+        after, inputs=(matrix.output, _matrices(across.results, first.output.shape)), output=product, pairs=tuple(
+            (right, left) for left, right in after.pairs), zero_points=after.zero_points[::-1]),
+        transposed(product, after, output)]
 
 
 def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
@@ -95,21 +123,55 @@ def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
 
 
 def transpose_scores(graph: Graph, config: Config) -> Graph:
-    """Return the graph with transposed scores where these take fewer cycles."""
+    """Return the graph with transposed scores where these take fewer cycles, by the estimate."""
     layers = list(graph.layers)
     for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:
-        found = _scores(Users(graph, layers), program, config)
-        if found is None:
+        apart = _apart(graph, layers, program)
+        users = Users(graph, apart)
+        across = _across(users, program, config)
+        if across is None:
             continue
-        gone, made = found
-        at = next(number for number, layer in enumerate(layers) if layer is gone[-1])
-        before = [layer for layer in layers[:at] if all(layer is not other for other in gone)]
-        changed = [*before, *made, *layers[at + 1:]]
-        changed = joined_moves(replace(graph, layers=tuple(changed)))
-        if _moved_bytes(changed) <= _moved_bytes(layers) + program.output.size_bytes:
-            layers = changed
+        again = rows_again(program, across.results, config)
+        changes = [_both(users, program, across), (across.gone, [*across.made, again])]
+        ways = [layers, *(_replaced(graph, apart, change) for change in changes if change is not None)]
+        layers = min(ways, key=lambda way: _moved_cycles(way, config))
     return replace(graph, layers=tuple(layers))
 
 
-def _moved_bytes(layers: list[Layer]) -> int:
-    return sum(layer.output.size_bytes for layer in layers if isinstance(layer, Move))
+def _apart(graph: Graph, layers: list[Layer], program: RowProgram) -> list[Layer]:
+    """Return the layers with copies again where operands of the products are written in place.
+
+    A copy that transposes, too, is not slower, but bytes in place cannot be in the scratchpad.
+    """
+    users = Users(graph, layers)
+    before, after = _between(users, program), users.reader(program.output)
+    operands = (*before[0].inputs, *(after.inputs[1:] if isinstance(after, MatMul) else ())) if before else ()
+    found = {id(maker): maker for maker in map(users.maker, operands) if maker is not None and not isinstance(
+        maker, Staged) and maker.output.alias_of is not None and maker.output.pitch is not None}
+    made: list[Layer] = []
+    for layer in layers:
+        if id(layer) not in found:
+            made.append(layer)
+            continue
+        part, root = layer.output, layer.output.root
+        (n, h, w, c), place = part.shape, part.place
+        dense = replace(part, alias_of=None, pitch=None)
+        made += [replace(layer, output=dense), Move(layer.index, layer.op, (dense,), root, (Copy(
+            0, 0, place.offset_bytes, ((n * h, w * c, place.row_bytes), (w, c, place.pixel_bytes), (c, 1, 1))),))]
+    return made
+
+
+def _replaced(graph: Graph, layers: list[Layer], change: tuple[list[Layer], list[Layer]]) -> list[Layer]:
+    """Return the layers with some of them replaced, and copies merged or removed."""
+    gone, made = change
+    at = next(number for number, layer in enumerate(layers) if layer is gone[-1])
+    before = [layer for layer in layers[:at] if all(layer is not other for other in gone)]
+    changed = joined_moves(replace(graph, layers=(*before, *made, *layers[at + 1:])))
+    return list(in_place(replace(graph, layers=tuple(changed))).layers)
+
+
+def _moved_cycles(layers: list[Layer], config: Config) -> float:
+    """Estimate the cycles of all moves, and those of programs because their rows do not lie across."""
+    results = {id(layer.output) for layer in layers if isinstance(layer, Columns)}
+    return sum(move_cycles(layer, config, inside=id(layer.inputs[0]) in results) if isinstance(layer, Move) else
+               upright_cycles(layer, config) if isinstance(layer, RowProgram) else 0 for layer in layers)

@@ -9,8 +9,9 @@ import pytest
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.layers import Graph, RowProgram
-from tq_hw.compiler.ir.staged import Columns, MatMul, Move
+from tq_hw.compiler.ir.staged import Columns, MatMul, Move, Transpose
 from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.specialize import transposed_scores
 from tq_hw.compiler.specialize.moved import joined_moves, transposed
 from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config, load_config
@@ -52,6 +53,39 @@ def test_scores_lie_across(config: Config, between: str, apart: bool) -> None:
         assert kinds.count(Columns) == 1
         # Only queries, keys, values and results may move, not scores.
         assert sum(issubclass(kind, Move) for kind in kinds) <= 4
+
+
+def _ways(data: bytes, config: Config, monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
+    """Return the cycles of the ways to lay scores: -1 the chosen one, 0 upright, 1 both products, 2 the first alone."""
+    def cycles(way: int) -> int:
+        with monkeypatch.context() as patch:
+            if way >= 0:
+                patch.setattr(transposed_scores, "min", lambda ways, key: ways[way], raising=False)
+            return sum(row.cycles for row in compile_model(parse_model(data, "attention"), config).report)
+    return {way: cycles(way) for way in (-1, 0, 1, 2)}
+
+
+@pytest.mark.parametrize("shape", [(16, 4, 12), (16, 1, 64), (24, 2, 16), (32, 2, 16)])
+@pytest.mark.parametrize("name", ["n16", "n8"])
+def test_the_estimate_chooses(shape: tuple[int, int, int], name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens, heads, width = shape
+    chosen, *ways = _ways(attention(tokens, tokens, heads, width, between="scale"), load_config(name),
+                          monkeypatch).values()
+    assert chosen <= 1.01 * min(ways)
+
+
+@pytest.mark.parametrize("between", ["", "scale", "mask"])
+@pytest.mark.parametrize("apart", [False, True])
+def test_the_first_product_alone_transposes_few_scores(between: str, apart: bool) -> None:
+    """The results of SOFTMAX are transposed in the scratchpad; values and results of the second product stay."""
+    for shape, heads, width in (((16, 16), 4, 12), ((24, 20), 1, 64)):
+        compiled = _compare(attention(*shape, heads, width, between=between, apart=apart), load_config("n16"))
+        kinds = _kinds(compiled)
+        assert kinds[-4 if heads > 1 else -3:][:3] == [Columns, Transpose, MatMul]
+        emitter = compiled.emitter
+        if between:
+            columns, = (layer for layer in emitter.graph.layers if isinstance(layer, Columns))
+            assert emitter.is_resident(columns.inputs[0]) and emitter.is_resident(columns.output)
 
 
 def test_a_scale_of_scores_is_looked_up_by_the_product() -> None:
