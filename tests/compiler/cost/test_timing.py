@@ -214,6 +214,19 @@ def test_tables_are_late_while_the_array_reads() -> None:
     assert took(4)[1] <= 256 + 3  # the array ends soon after it begins
 
 
+def test_programs_on_registers_do_not_wait_for_outputs() -> None:
+    """A stream is first read 28 cycles after the outputs before it; registers and immediates at once."""
+    def took(source: int) -> int:
+        stream = Stream(CONFIG)
+        stream.uop(0, {"a_source": 3, "destination": 1})
+        stream.uop(1, {"a_source": source, "destination": 1})
+        stream.add(Unit.VECTOR, COPY, (), (RESULT,), 0)
+        stream.add(Unit.VECTOR, COPY | {"first": 1, "last": 1, "body_first": 2, "body_last": 1}, (), (RESULT,), 0)
+        one, other = times_of(stream)[Unit.VECTOR][:, 1].tolist()
+        return int(other - one)
+    assert [took(source) for source in (3, 1, 0)] == [100 + 28, 100, 100]
+
+
 def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:
     def took(*uops: tuple[int, dict[str, int]], **fields: int) -> int:
         stream = Stream(CONFIG)
