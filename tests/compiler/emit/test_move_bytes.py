@@ -57,7 +57,7 @@ def test_what_is_transposed() -> None:
 def test_constants_do_not_wait_for_what_is_stored() -> None:
     """After a copy through memory, weights are loaded before the input that the copy stores."""
     builder = ModelBuilder("behind")
-    source = builder.add("TRANSPOSE", [builder.input((1, 1, 8, 32), scale=0.05), builder.constant([0, 1, 3, 2])])
+    source = builder.add("TRANSPOSE", [builder.input((1, 1, 8, 20), scale=0.05), builder.constant([0, 1, 3, 2])])
     weights = builder.constant(np.ones((16, 1, 1, 8), np.int8), scale=0.01)
     bias = builder.bias(source, weights, np.zeros(16))
     made = builder.add("CONV_2D", [source, weights, bias], padding="SAME", scale=0.05)
