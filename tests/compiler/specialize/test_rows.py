@@ -22,6 +22,16 @@ OPS = ("SOFTMAX", "LOG_SOFTMAX", "L2_NORMALIZATION")
 IN_COLUMNS = [Move, Columns, Move]
 
 
+def _compiled_as_golden(model: Model, config: Config, seed: int = 0) -> Compiled:
+    """Return the model compiled, after its stream gave what the golden model gives for random inputs."""
+    compiled = compile_model(model, config)
+    shape = model.main.tensors[model.main.inputs[0]].shape
+    inputs = [np.random.default_rng(seed).integers(-128, 128, shape).astype(np.int8)]
+    found = execute(compiled.program, inputs, seed=seed + 1, check_races=True).outputs[0]
+    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    return compiled
+
+
 def _compare(op: str, shape: tuple[int, ...], config: Config, *, wide: bool = False) -> Compiled:
     b = ModelBuilder(op)
     # Not too many numbers of a row with many classes may be near its maximum: the kernels would abort.
@@ -29,12 +39,7 @@ def _compare(op: str, shape: tuple[int, ...], config: Config, *, wide: bool = Fa
     options = {"beta": 1.0} if op == "SOFTMAX" else {}
     out = (b.add(op, [x], dtype="int16", scale=2.0**-16, zero_point=-32768, options=options) if wide
            else b.add(op, [x], options=options))
-    model = parse_model(b.build(out), op)
-    compiled = compile_model(model, config)
-    inputs = [np.random.default_rng(shape[-1]).integers(-128, 128, shape).astype(np.int8)]
-    found = execute(compiled.program, inputs, seed=shape[-1], check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
-    return compiled
+    return _compiled_as_golden(parse_model(b.build(out), op), config, shape[-1])
 
 
 def _kinds(compiled: Compiled) -> list[type]:
@@ -91,11 +96,7 @@ def _between(shape: tuple[int, ...], op: str) -> Model:
     ("SOFTMAX", (1, 4, 48, 48)), ("LOG_SOFTMAX", (1, 4, 16, 16)), ("L2_NORMALIZATION", (1, 1, 64, 32)),
     ("SOFTMAX", (1, 80, 16, 16)), ("LOG_SOFTMAX", (1, 2, 160, 16))])
 def test_whole_words_of_rows_turn_in_the_scratchpad(op: str, shape: tuple[int, ...]) -> None:
-    model = _between(shape, op)
-    compiled = compile_model(model, load_config("n16"))
-    inputs = [np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)]
-    found = execute(compiled.program, inputs, seed=1, check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    compiled = _compiled_as_golden(_between(shape, op), load_config("n16"))
     assert _kinds(compiled)[1:-1] == [Transpose, Columns, Transpose]
     emitter = compiled.emitter
     assert all(map(emitter.is_resident, (layer.output for layer in emitter.graph.layers[:-1])))
@@ -106,11 +107,7 @@ def test_whole_words_of_rows_turn_in_the_scratchpad(op: str, shape: tuple[int, .
 @pytest.mark.parametrize(("op", "shape", "name"), [
     ("SOFTMAX", (1, 2, 24, 24), "n16"), ("SOFTMAX", (1, 2, 24, 24), "n8"), ("LOG_SOFTMAX", (1, 1, 72, 12), "n16")])
 def test_few_rows_of_any_length_turn_in_the_scratchpad(op: str, shape: tuple[int, ...], name: str) -> None:
-    model = _between(shape, op)
-    compiled = compile_model(model, load_config(name))
-    inputs = [np.random.default_rng(0).integers(-128, 128, shape).astype(np.int8)]
-    found = execute(compiled.program, inputs, seed=1, check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
+    compiled = _compiled_as_golden(_between(shape, op), load_config(name))
     assert _kinds(compiled)[1:-1] == [Transpose, Columns, Transpose]
     emitter = compiled.emitter
     assert all(map(emitter.is_resident, (layer.output for layer in emitter.graph.layers[:-1])))
@@ -122,11 +119,7 @@ def test_rows_turn_for_a_reader_from_memory() -> None:
     x = b.input((1, 4, 16, 16), scale=0.05)
     rows = b.add("SOFTMAX", [b.add("ADD", [x, x], scale=0.1)], options={"beta": 1.0})
     model = parse_model(b.build(b.add("BATCH_MATMUL", [rows, rows], scale=0.01)), "read")
-    compiled = compile_model(model, load_config("n16"))
-    inputs = [np.random.default_rng(0).integers(-128, 128, (1, 4, 16, 16)).astype(np.int8)]
-    found = execute(compiled.program, inputs, seed=1, check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, inputs).outputs[0], strict=True)
-    emitter = compiled.emitter
+    emitter = _compiled_as_golden(model, load_config("n16")).emitter
     assert all(map(emitter.is_resident, (layer.output for layer in emitter.graph.layers[1:4])))
 
 
