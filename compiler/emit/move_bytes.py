@@ -16,6 +16,7 @@ from tq_hw.compiler.ir.meaning import Code
 from tq_hw.compiler.ir.staged import Copy
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import signed_step
+from tq_hw.compiler.plan.transposes import ARRAY_BYTES
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.compiler.stream.stream import Access
 from tq_hw.isa.config import Config
@@ -25,8 +26,8 @@ from tq_hw.isa.uop import Alu, Destination, Source
 
 __all__ = ["ByteTranspose", "byte_transpose", "emit_byte_transpose"]
 
-#: Least bytes of a run in the target, bytes of the copy, and bytes for which loading the weights is worth it.
-_LEAST_RUN, _LEAST_BYTES, _ARRAY_BYTES = 16, 128, 2048
+#: Least bytes of a run in the target, and bytes of the copy.
+_LEAST_RUN, _LEAST_BYTES = 16, 128
 #: Source words of a tile.
 _TILE_WORDS = 256
 
@@ -198,7 +199,7 @@ def emit_byte_transpose(emitter: Emitter, source: Value, target: Value, copy: Co
     """Emit a copy through `words` scratchpad words from `base` on."""
     config = emitter.config
     take = 4 if config.block >= 16 else 2
-    few = found.near[0] * found.far[0] < _ARRAY_BYTES or config.block % take or config.block < 2 * take
+    few = found.near[0] * found.far[0] < ARRAY_BYTES or config.block % take or config.block < 2 * take
     weights = b"" if few else _weights(take, config)
     if not weights or not emitter.holds(len(weights) // config.cols):
         _Transposer(emitter, source, target, found, base, words, 1).run(copy, None, None)

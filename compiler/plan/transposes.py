@@ -8,7 +8,7 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.isa.config import Config
 
-__all__ = ["THROUGH_CYCLES", "byte_cycles", "digit_cycles", "lane_digits", "transposed_words"]
+__all__ = ["ARRAY_BYTES", "THROUGH_CYCLES", "byte_cycles", "digit_cycles", "lane_digits", "transposed_words"]
 
 #: Least bytes of a word for reads that exchange digits of a lane's number.
 _LEAST_WORD_BYTES = 8
@@ -22,8 +22,8 @@ _STORE_CYCLES, _ARRAY_CYCLES, _MEMORY_CYCLES = 0.85, 0.45, 100
 _RUN_CYCLES, _RUN_BYTES = 2, 4
 #: Estimated cycles of the waits for a load and a store of all bytes.
 THROUGH_CYCLES = 170
-#: Least bytes for which a move uses the array.
-_ARRAY_BYTES = 2048
+#: Least bytes of a move for which loading the array's weights is worth it.
+ARRAY_BYTES = 2048
 
 
 def lane_digits(config: Config) -> tuple[int, ...]:
@@ -62,4 +62,4 @@ def byte_cycles(move: Move, more: int = 0) -> float:
         return 2 * _MEMORY_CYCLES + more + size / run * max(_RUN_CYCLES, run / _RUN_BYTES)
     outer = size // math.prod(dim[0] for dim in dims[-2:])
     return (_MEMORY_CYCLES * (2 + outer) + more
-            + min(_STORE_CYCLES * size, max(_ARRAY_CYCLES * size, _STORE_CYCLES * _ARRAY_BYTES)))
+            + min(_STORE_CYCLES * size, max(_ARRAY_CYCLES * size, _STORE_CYCLES * ARRAY_BYTES)))
