@@ -17,7 +17,7 @@ import numpy as np
 
 from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 
-__all__ = ["without_fine_codes"]
+__all__ = ["without_fine_codes", "without_infinite_codes"]
 
 #: Result of EQUAL for equal codes.
 _RESULTS = {"EQUAL": True, "NOT_EQUAL": False}
@@ -28,29 +28,50 @@ _FINE = 2.0**-18
 
 
 def without_fine_codes(model: Model) -> Model:
-    """Return the model with constants for such comparisons, without differences that nothing else reads."""
-    return replace(model, subgraphs=tuple(map(_without, model.subgraphs)))
+    """Return the model with constants for comparisons of fine codes, without differences that nothing else reads.
+
+    The shapes of the first subgraph, the only one that changes, must be known.
+    """
+    found = [op for op in model.main.operators if _is_known(op, model.main)]
+    return replace(model, subgraphs=(_without(model.main, found), *model.subgraphs[1:]))
 
 
-def _without(subgraph: Subgraph) -> Subgraph:
-    infinite = [op for op in subgraph.operators if _is_infinite(op, subgraph)]
-    found = [op for op in subgraph.operators if op in infinite or _is_known(op, subgraph)]
+def without_infinite_codes(model: Model) -> Model:
+    """Return the model with constants for comparisons with a code of infinity; it has scale 1 then."""
+    return replace(model, subgraphs=tuple(map(_finite, model.subgraphs)))
+
+
+def _finite(subgraph: Subgraph) -> Subgraph:
+    found = [op for op in subgraph.operators if _is_infinite(op, subgraph)]
+    tensors = list(subgraph.tensors)
+    for op in found:
+        tensors[op.inputs[1]] = replace(tensors[op.inputs[1]], quantization=Quantization((1.0,), (0,)))
+    return _without(replace(subgraph, tensors=tuple(tensors)), found, is_same=False)
+
+
+def _without(subgraph: Subgraph, found: Sequence[Operator], *, is_same: bool = True) -> Subgraph:
+    """Return the subgraph with constants for comparisons of codes that are the same, or never are."""
     if not found:
         return subgraph
     tensors = list(subgraph.tensors)
-    for op in infinite:
-        tensors[op.inputs[1]] = replace(tensors[op.inputs[1]], quantization=Quantization((1.0,), (0,)))
     for op in found:
         tensor = tensors[op.outputs[0]]
         # Of an open shape it broadcasts.
         shape = (1,) * len(tensor.shape) if -1 in tensor.shape_signature else tensor.shape
         tensors[tensor.index] = replace(tensor, shape=shape, shape_signature=(),
-                                        data=np.full(shape, _RESULTS[op.op] and op not in infinite))
-    left = [op for op in subgraph.operators if op not in found]
-    compared = {index for op in found for index in op.inputs} - {index for op in left for index in op.inputs}
-    compared -= set(subgraph.outputs)
-    return replace(subgraph, tensors=tuple(tensors), operators=tuple(
-        op for op in left if op.op != "SUB" or not compared & set(op.outputs)))
+                                        data=np.full(shape, is_same and _RESULTS[op.op]))
+    return replace(subgraph, tensors=tuple(tensors), operators=tuple(_without_differences(subgraph, found)))
+
+
+def _without_differences(subgraph: Subgraph, found: Sequence[Operator]) -> list[Operator]:
+    """Return the operators without the comparisons, and without differences and copies that they alone read."""
+    left, dropped = list(subgraph.operators), list(found)
+    while dropped:
+        left = [op for op in left if op not in dropped]
+        unread = {index for op in dropped for index in op.inputs} - {index for op in left for index in op.inputs}
+        unread -= set(subgraph.outputs)
+        dropped = [op for op in left if op.op in ("SUB", "BROADCAST_TO") and unread & set(op.outputs)]
+    return left
 
 
 def _is_infinite(op: Operator, subgraph: Subgraph) -> bool:
@@ -94,10 +115,7 @@ def _takes_zero(op: Operator, condition: int, number: Tensor, subgraph: Subgraph
 def _is_known(op: Operator, subgraph: Subgraph) -> bool:
     if op.op not in _RESULTS or len(op.inputs) != 2 or len(op.outputs) != 1 or op.outputs[0] in subgraph.outputs:
         return False
-    made = subgraph.tensors[op.outputs[0]]
-    readers = [each for each in subgraph.operators if op.outputs[0] in each.inputs]
-    return (all(_is_fine(subgraph.tensors, index) for index in op.inputs)
-            and (-1 not in made.shape_signature or all(each.op == "SELECT_V2" for each in readers)))
+    return all(_is_fine(subgraph.tensors, index) for index in op.inputs)
 
 
 def _is_fine(tensors: Sequence[Tensor], index: int) -> bool:

@@ -17,7 +17,7 @@ from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.decided import decided
-from tq_hw.model.rules.fine_codes import without_fine_codes
+from tq_hw.model.rules.fine_codes import without_fine_codes, without_infinite_codes
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, too_large
 from tq_hw.model.tflite.constants import read_constant
@@ -87,7 +87,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
     model = Model(name.removesuffix(".tflite"), subgraphs, signatures=read_signatures(root, subgraphs))
     check_order(model, name)
     if check:
-        model = without_fine_codes(model)
+        model = without_infinite_codes(model)
     model = with_normal_scales(model, name)
     shapes = shapes or InputShapes()
     if check or shapes.signature:
@@ -96,6 +96,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
         # Subgraphs whose operators were copied are called no more.
         model = enter(decided(model), "", name)
         model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
+        model = without_fine_codes(model)
         if rules and is_mixed(model):
             raise ModelError(f"{name}: has accelerated parts already; `tq-hw sim` runs it")
         if rules:

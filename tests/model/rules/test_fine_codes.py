@@ -21,13 +21,21 @@ from tq_hw.sim.oracles import Oracle
 LEAST = 7.84313708e-09
 
 
-def finite(b: ModelBuilder, op: str = "EQUAL", batch: int = 2, is_given: bool = False) -> tuple[int, ...]:
+def finite(b: ModelBuilder, op: str = "EQUAL", batch: int = 2, is_given: bool = False,
+           spread: bool = False) -> tuple[int, ...]:
     """What `tf.reduce_logsumexp` subtracts from its input: the maximum if that is finite, else 0."""
     x = b.input((batch, 5, 7), scale=0.0325, zero_point=-8)
     most = b.add("REDUCE_MAX", [x, b.constant(np.array([2], np.int32))], shape=(batch, 5, 1),
                  options={"keep_dims": True})
     apart = b.add("SUB", [most, most], scale=LEAST, zero_point=3)
-    same = b.add(op, [apart, b.constant(np.array(5, np.int8), scale=LEAST / 2, zero_point=0)])
+    compared = apart
+    if spread:
+        shape = b.add("SHAPE", [apart], dtype="int32", options={"out_type": "int32"})
+        compared = b.add("BROADCAST_TO", [apart, shape], shape=(batch, 5, 1), scale=LEAST, zero_point=3)
+    same = b.add(op, [compared, b.constant(np.array(5, np.int8), scale=LEAST / 2, zero_point=0)])
+    if spread:
+        shape = b.add("SHAPE", [same], dtype="int32", options={"out_type": "int32"})
+        same = b.add("BROADCAST_TO", [same, shape], shape=(batch, 5, 1), dtype="bool")
     zero = b.constant(np.array(-8, np.int8), scale=0.0325, zero_point=-8)
     chosen = b.add("SELECT_V2", [same, most, zero], shape=(batch, 5, 1))
     made = b.add("SUB", [x, chosen], scale=0.05, zero_point=100)
@@ -86,16 +94,19 @@ def test_a_code_of_infinity_that_matters(data: bytes) -> None:
         parse_model(data, "infinite")
 
 
+@pytest.mark.parametrize("spread", [False, True])
 @pytest.mark.parametrize("batch", [1, 3])
-def test_an_open_batch(batch: int, oracles: Callable[[str], Oracle]) -> None:
-    """The constant broadcasts to the requested size."""
+def test_an_open_batch(batch: int, spread: bool, oracles: Callable[[str], Oracle]) -> None:
+    """The constant has the requested size; with `spread`, as Keras' attention over two axes is exported."""
     b = ModelBuilder("finite")
-    model = b.model(*finite(b, batch=1))
+    model = b.model(*finite(b, batch=1, spread=spread))
     tensors = tuple(tensor if tensor.data is not None else replace(tensor, shape_signature=(-1, *tensor.shape[1:]))
                     for tensor in model.main.tensors)
     data = write_model(replace(model, subgraphs=(replace(model.main, tensors=tensors),)))
     inputs = [np.random.default_rng(0).integers(-128, 128, (batch, 5, 7)).astype(np.int8)]
-    found = run(parse_model(data, "finite", shapes=InputShapes(batch)), inputs).outputs[0]
+    model = parse_model(data, "finite", shapes=InputShapes(batch))
+    assert not {"EQUAL", "SHAPE"} & {op.op for op in model.main.operators}
+    found = execute(compile_model(model, load_config("n8")).program, inputs).outputs[0]
     np.testing.assert_array_equal(found, oracles("litert-ref").run(data, inputs)[0], strict=True)
 
 
