@@ -50,12 +50,13 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
 * What is neither such a table nor such a sum, as in LayerNorm, GroupNorm, attention and pyramids of PyTorch, is
   computed in float32, each operator with 29 to 58 micro-operations, POW with 77, SIGN with 170, LOG with 246,
   SOFTMAX with 430, LOGISTIC with 1,000, ELU with 1,700, TANH with 2,300, GELU with 1,200 or, if not approximated,
-  3,300. It must begin with int8, int16 or a CAST of int32, and end in int8 or int16, in ARG_MAX, ARG_MIN or a
-  comparison, or in a float32 output of the model: one that may be -0 must not come from a pool, an extreme of rows, an
-  interpolation or a fused activation of values that may be. Bounds of all values must show that none reaches 2^104,
-  that divisors are positive, that no root is of a negative value, that no EXP is of a value above 72, and that every
-  LOG is of a value from 1 to 2^23. Every POW has the exponent 0.5, or a single positive whole one, and is products
-  then. BATCH_MATMUL, and FULLY_CONNECTED of two computed matrices, have at most 4,194,304 products:
+  3,300. It must begin with int8, int16, or a CAST of int32 or of int64 that holds places or counts, and end in int8
+  or int16, in ARG_MAX, ARG_MIN or a comparison, or in a float32 output of the model: one that may be -0 must not come
+  from a pool, an extreme of rows, an interpolation or a fused activation of values that may be. Bounds of all values
+  must show that none reaches 2^104, that divisors are positive, that no root is of a negative value, that no EXP is
+  of a value above 72, and that every LOG is of a value from 1 to 2^23. Every POW has the exponent 0.5, or a single
+  positive whole one, and is products then. BATCH_MATMUL, and FULLY_CONNECTED of two computed matrices, have at most
+  4,194,304 products:
 {packed}.
 * A float32 output that is a function of one int8 tensor is a table, whatever its elementwise operators, and may be -0
   or infinite. So is a function of one int16 tensor that cannot be computed as above, or that ends in ELU, GELU or TANH,

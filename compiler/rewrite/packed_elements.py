@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 
 from tq_hw.compiler.rewrite.bounds import exponent
+from tq_hw.compiler.rewrite.integer_bounds import integer_bounds
 from tq_hw.compiler.rewrite.island import label
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.arith import UINT8_CODES
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, UINT8_CODES
 from tq_hw.sim.golden.float32 import CUTOFF, LEAST
 from tq_hw.sim.golden.packed_float import MOST_LOG, keys_of, packed
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
@@ -185,12 +186,21 @@ def _dequantized(packing: Packing, op: Operator) -> Packed:
 
 
 def _of_integers(packing: Packing, op: Operator) -> Packed:
-    """Add the numbers of int32, or the numbers 0 and 1 of a comparison's result."""
-    source = packing.graph.input(op)
-    if source.dtype == "int32":
-        return packing.add(op, "PACKED_INTEGER", op.inputs, packing.graph.output(op), (-2.0**31, 2.0**31))
+    """Add the numbers of int32, or of int64 that has no more bits, or 0 and 1 of a comparison's result."""
+    graph, source, inputs = packing.graph, packing.graph.input(op), op.inputs
+    if source.dtype in ("int32", "int64"):
+        low, high = integer_bounds(graph, source.index)
+        if low < INT32_MIN or high > INT32_MAX:
+            raise UnsupportedError(f"{label(source)} is int64 and may exceed int32; a CAST to float32 must be of "
+                                   "int32, bool, or int64 that holds places or counts")
+        if source.dtype == "int64":
+            inputs = (graph.add_tensor(Tensor(0, source.name, "int32", source.shape)),)
+            packing.new.append(Operator(op.index, "CAST", op.inputs, inputs,
+                                        {"in_data_type": "int64", "out_data_type": "int32"}))
+        ends = float(np.float32(low)), float(np.float32(high))
+        return packing.add(op, "PACKED_INTEGER", inputs, graph.output(op), ends)
     if source.dtype != "bool":
-        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to float32 must be of int32 or bool")
+        raise UnsupportedError(f"{label(source)} is {source.dtype}; a CAST to float32 must be of int32, int64 or bool")
     numbers = packing.graph.add_constant(packed((UINT8_CODES != 0).astype(np.float32)))
     return packing.add(op, "TABLE", (source.index, numbers), packing.graph.output(op), (0.0, 1.0))
 

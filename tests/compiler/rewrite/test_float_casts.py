@@ -1,4 +1,6 @@
-"""int32 that becomes float32 inside a model, and float32 that ONE_HOT gives."""
+"""Integers that become float32 inside a model, and float32 that ONE_HOT gives."""
+
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -87,11 +89,46 @@ def test_what_has_no_code_in_the_engines() -> None:
     assert (made == (1 << 15) - 1).all()
 
 
-def test_int64_is_refused() -> None:
+def test_int64_of_any_size_is_refused() -> None:
     b = ModelBuilder("long")
     made = b.add("ADD", [cast(b, dtype="int64"), int16(b, SHAPE, 1e-3)])
-    with pytest.raises(UnsupportedError, match=r"is int64; a CAST to float32 must be of int32 or bool"):
+    with pytest.raises(UnsupportedError, match=r"is int64 and may exceed int32; a CAST to float32 must be of int32, "
+                                               r"bool, or int64 that holds places or counts\)"):
         compile_model(parse_model(b.build(codes(b, made, 0.1)), "long"), load_config("n8"))
+
+
+def place(b: ModelBuilder, x: int) -> int:
+    """`tf.cast(tf.argmax(x, -1), tf.float32)`."""
+    return b.add("ARG_MAX", [x, number(b, -1)], shape=SHAPE[:1], dtype="int64", options={"output_type": "int64"})
+
+
+def count(b: ModelBuilder, x: int) -> int:
+    """`tf.math.count_nonzero`."""
+    same = b.add("GREATER", [x, b.constant(np.array(9, np.int8), scale=0.05, zero_point=3)])
+    return b.add("SUM", [b.add("CAST", [same], dtype="int64"), number(b, [-1])], shape=SHAPE[:1], dtype="int64")
+
+
+def moved(b: ModelBuilder, x: int) -> int:
+    """Places of both kinds, one after the other, and sums of them."""
+    last = b.add("ARG_MIN", [x, number(b, 1)], shape=SHAPE[:1], dtype="int32", options={"output_type": "int32"})
+    both = b.add("CONCATENATION", [place(b, x), b.add("CAST", [last], dtype="int64")], shape=(8,), dtype="int64")
+    return b.add("ADD", [both, b.constant(np.arange(8))], shape=(8,), dtype="int64")
+
+
+@pytest.mark.parametrize("build", [place, count, moved])
+@pytest.mark.parametrize("end", ["int8", "float32"])
+def test_places_and_counts_of_int64(litert: Oracle, build: Callable[[ModelBuilder, int], int], end: str) -> None:
+    b = ModelBuilder("places")
+    made = b.add("CAST", [build(b, b.input(SHAPE, scale=0.05, zero_point=3))], dtype="float32")
+    made = b.add("MUL", [made, floats(b, 0.3)])
+    data = b.build(codes(b, made, 0.02, -128) if end == "int8" else made)
+    model = parse_model(data, "places")
+    program = compile_model(model, load_config("n8")).program
+    for seed in range(3):
+        x = np.random.default_rng(seed).integers(-128, 128, SHAPE).astype(np.int8)
+        expected = litert.run(data, [x])[0]
+        np.testing.assert_array_equal(run(model, [x]).outputs[0], expected, strict=True)
+        np.testing.assert_array_equal(execute(program, [x]).outputs[0], expected, strict=True)
 
 
 def hot(b: ModelBuilder, on: float, off: float, axis: int = -1, dtype: str = "int32") -> int:
