@@ -17,6 +17,7 @@ from tq_hw.model.graph import Model, Operator, Quantization, Subgraph, Tensor
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.decided import decided
+from tq_hw.model.rules.empty import without_empty_slices
 from tq_hw.model.rules.fine_codes import without_fine_codes, without_infinite_codes
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, too_large
@@ -96,7 +97,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
         # Subgraphs whose operators were copied are called no more.
         model = enter(decided(model), "", name)
         model = propagate_shapes(plain_weights(model), name, shapes, rules=rules)
-        model = without_fine_codes(model)
+        model = without_empty_slices(without_fine_codes(model))
         if rules and is_mixed(model):
             raise ModelError(f"{name}: has accelerated parts already; `tq-hw sim` runs it")
         if rules:
