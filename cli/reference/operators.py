@@ -68,8 +68,9 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   functions of int8, and for functions of int16 that rise or fall with its codes. If everything comes from one tensor,
   they are a table, and so is what SELECT chooses by them. ARG_MAX and ARG_MIN of float32, moved or not, are those of
   int8, or of int32 if more than 256 different values can come from codes and constants. TOPK_V2 of a dequantized int8
-  or int16 tensor, moved or not, is that of the codes. BUCKETIZE, and CAST to int32, of values that come from one tensor
-  are a table.
+  or int16 tensor, moved or not, is that of the codes, and one of at most 256 different values (`tf.argsort`, nearest
+  neighbours) is that of int8 if its places alone are read or the values are a function of one int8 tensor. BUCKETIZE,
+  and CAST to int32, of values that come from one tensor are a table.
 * Float32 inputs of the model may be compared, counted by BUCKETIZE, cast, and quantized to int8 after functions that
   rise or fall (NEG, FLOOR, CEIL, ROUND, kinds of RELU, sums and products with a constant), ABS and SQUARE: their bits
   are compared, with two micro-operations for each code.

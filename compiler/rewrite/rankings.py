@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN of float32 functions of codes, as rankings of integers in the same order.
+"""ARG_MAX, ARG_MIN and places by TOPK_V2 of float32 functions of codes, as rankings of integers in the same order.
 
 A table before the moves replaces each number by its rank among all possible numbers: int8 for at most 256 numbers, else
 int32. Equal numbers have equal ranks, so the first of them is found, as in float32. A rising function of the code needs
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import dequantized, moved
-from tq_hw.compiler.rewrite.island import BYTES, Island, label, rises
+from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label, rises
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Quantization, Tensor
-from tq_hw.model.rules.signatures import RANKINGS
+from tq_hw.model.rules.signatures import FLOAT_TOPS, RANKINGS
 from tq_hw.sim.golden.arith import INT16_CODES
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array
@@ -110,14 +110,15 @@ class _Ranking:
     @property
     def _kind(self) -> Quantization | None:
         """The quantization that makes a move add the rank of 0; for int32 that is 0."""
-        return Quantization((1.0,), (int(self._ranks(np.zeros(1, np.float32))[0]),)) if self._is_byte else None
+        return Quantization((1.0,), (int(self.ranks(np.zeros(1, np.float32))[0]),)) if self._is_byte else None
 
     def _tensor(self, index: int) -> int:
         like = self._graph.tensors[index]
         return self._graph.add_tensor(Tensor(0, like.name, "int8" if self._is_byte else "int32", like.shape,
                                              self._kind))
 
-    def _ranks(self, values: Float32) -> Array:
+    def ranks(self, values: Float32) -> Array:
+        """Return the ranks of numbers: int8 if there are at most 256, else int32."""
         places = np.searchsorted(self.numbers, values)
         if self._is_byte:
             return (places.clip(max=255) - 128).astype(np.int8)
@@ -125,7 +126,7 @@ class _Ranking:
 
     def _looked_up(self, index: int, at: int, made: list[Operator]) -> int:
         leaf = self.leaves[index]
-        ranks = self._ranks(leaf.values)
+        ranks = self.ranks(leaf.values)
         if leaf.source is None:
             return self._graph.add_constant(ranks, self._kind)
         output = self._tensor(index)
@@ -173,5 +174,55 @@ def check_ranking(graph: Subject, op: Operator) -> None:
     _replaced(graph, op)
 
 
+@pattern(*FLOAT_TOPS)
+def float_places(graph: Subject, op: Operator) -> Rewrite | None:
+    """Replace TOPK_V2 of float32 functions of bytes (`tf.argsort`, nearest neighbours) by one of ranks."""
+    if graph.input(op).dtype != "float32":
+        return None
+    made: list[Operator] = []
+    try:
+        ranking = _Ranking(graph, op.inputs[0])
+        places = ranking.places(op.inputs[0], op.index, made) if ranking.is_settled else -1
+        if places < 0 or graph.tensors[places].dtype != "int8":
+            return None
+        ranks = graph.add_tensor(graph.tensors[places], graph.output(op).shape)
+        largest = _largest(graph, op, ranking, ranks) if graph.is_used(op.outputs[0]) else []
+    except TqError:
+        return None
+    top = changed(op, inputs=(places, *op.inputs[1:]), outputs=(ranks, *op.outputs[1:]))
+    return Rewrite([op], [*made, top, *largest])
+
+
+def _largest(graph: Subject, op: Operator, ranking: _Ranking, ranks: int) -> list[Operator]:
+    """Return the operators that compute the largest numbers from their ranks: the operators before `op` again."""
+    chain, index = list[Operator](), op.inputs[0]
+    if index not in ranking.leaves:
+        raise UnsupportedError(f"{label(graph.tensors[index])} is moved before its largest numbers are read")
+    while not chain or chain[0].op not in ENTRIES:
+        maker = graph.maker(index)
+        computed = [] if maker is None else [each for each in maker.inputs if graph.tensors[each].data is None]
+        if maker is None or len(computed) != 1 or any(graph.tensors[each].shape for each in maker.inputs
+                                                      if each not in computed):
+            raise UnsupportedError(f"{label(graph.tensors[index])} is not a function of one tensor and single numbers")
+        chain.insert(0, maker)
+        index = computed[0]
+    source, values = graph.tensors[index], ranking.leaves[op.inputs[0]].values
+    by_rank = np.zeros(256, np.uint8)
+    ranked = ranking.ranks(values).view(np.uint8)
+    if source.dtype != "int8":
+        raise UnsupportedError(f"{label(source)} is {source.dtype}, not int8")
+    by_rank[ranked] = np.arange(256)
+    if (values[by_rank[ranked]].view(np.int32) != values.view(np.int32)).any():
+        raise UnsupportedError(f"{label(graph.input(op))} is 0 and -0")
+    made, current = list[Operator](), graph.add_tensor(source, graph.output(op).shape)
+    made.append(Operator(op.index, "TABLE", (ranks, graph.add_constant(by_rank.view(np.int8))), (current,)))
+    for each in chain:
+        inputs = [current if graph.tensors[index].data is None else index for index in each.inputs]
+        is_last = each is chain[-1]
+        current = op.outputs[0] if is_last else graph.add_tensor(graph.output(each), graph.output(op).shape)
+        made.append(changed(each, inputs=inputs, outputs=(current,)))
+    return made
+
+
 #: Patterns in the order in which they are tried.
-RANKED = (float_ranking,)
+RANKED = (float_ranking, float_places)

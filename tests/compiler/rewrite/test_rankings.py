@@ -1,4 +1,4 @@
-"""ARG_MAX and ARG_MIN of float32 between codes become those of bytes that equal LiteRT's, also for ties."""
+"""ARG_MAX, ARG_MIN and TOPK_V2 of float32 between codes become those of bytes that equal LiteRT's, also for ties."""
 
 from collections.abc import Callable
 
@@ -88,6 +88,38 @@ def test_rankings_equal_litert(build: Build, left: list[str], litert: Oracle) ->
         *before, last = hold(data, inputs, litert)
         assert before == left
         assert last == ({"ARG_MAX": "ARG_MIN", "ARG_MIN": "ARG_MAX"}[op] if build is falling else op)
+
+
+@pytest.mark.parametrize(("build", "left"), [
+    (falling, ["TABLE"]), (with_ties, ["TABLE"]), (joined, ["TABLE", "TABLE", "CONCATENATION"]),
+    (of_uint8, ["TABLE"]), (of_int16, ["TABLE"])],
+    ids=lambda each: getattr(each, "__name__", ""))
+@pytest.mark.parametrize("count", [1, 4])
+def test_places_equal_litert(build: Build, left: list[str], count: int, litert: Oracle) -> None:
+    """As `tf.argsort` finds them: the largest numbers themselves are not read."""
+    b = ModelBuilder("places")
+    data = b.build(b.add_many("TOPK_V2", [build(b), number(b, count)], 2)[1])
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(*((0, 256) if tensor.dtype == "uint8" else (-128, 128)), tensor.shape).astype(tensor.dtype)
+              for tensor in (b.tensors[index] for index in b.inputs)]
+    assert hold(data, inputs, litert) == [*left, "TOPK_V2"]
+
+
+def distance(b: ModelBuilder) -> int:
+    return b.add("ABS", [b.add("SUB", [image(b), b.constant(np.array(0.3, np.float32))])])
+
+
+@pytest.mark.parametrize("build", [falling, with_ties, distance])
+@pytest.mark.parametrize("end", ["int8", "float32"])
+def test_largest_numbers_equal_litert(build: Build, end: str, litert: Oracle) -> None:
+    """The places of nearest neighbours, and their distances."""
+    b = ModelBuilder("nearest")
+    largest, places = b.add_many("TOPK_V2", [build(b), number(b, 3)], 2)
+    made = b.add("NEG", [largest])
+    if end == "int8":
+        made = b.add("QUANTIZE", [made], dtype="int8", scale=0.06, zero_point=-5)
+    inputs = [np.random.default_rng(0).integers(-128, 128, SHAPE).astype(np.int8)]
+    assert "TOPK_V2" in hold(b.build(made, places), inputs, litert)
 
 
 def of_two_functions(b: ModelBuilder) -> int:
