@@ -196,9 +196,11 @@ def constraint_constant_recurrent_weights(op: Operator, subgraph: Subgraph) -> s
 
 @_limits("FULLY_CONNECTED")
 def constraint_int16_by_constants(op: Operator, subgraph: Subgraph) -> str | None:
-    """Weights must be constants if activations are int16."""
-    tensor = input_tensor(op, subgraph, 0)
-    return None if tensor is None or tensor.dtype != "int16" else _first_computed(op, subgraph, (1,))
+    """Weights of int8 must be constants if activations are int16."""
+    tensor, weights = (input_tensor(op, subgraph, position) for position in range(2))
+    if tensor is None or tensor.dtype != "int16" or weights is None or weights.dtype == "int16":
+        return None
+    return _first_computed(op, subgraph, (1,))
 
 
 @_limits("FULLY_CONNECTED")

@@ -85,6 +85,9 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
     Weights with a zero point, which PyTorch's exports have in products other than Linear, are treated as computed ones.
     """
     p = fully_connected.params(op, state.subgraph)
+    if fully_connected.is_of_words(op, state.subgraph):
+        _of_words(state, op, p)
+        return
     if state.tensor(op, 1).data is None or p.weight_zero_point:
         _computed_weights(state, op)
         return
@@ -127,6 +130,14 @@ def _sixteen(state: Legalizer, op: Operator, source: Value, weights: IntArray,
     plane_mac(state, op, reshaped(source, (1, rows, 1, 2 * p.depth)), raw, weights.reshape(-1, 1, 1, p.depth),
               bias_of(state, op, 2), p)
     publish(state, op, raw)
+
+
+def _of_words(state: Legalizer, op: Operator, p: fully_connected.MatMulParams) -> None:
+    """Product of int16 rows and transposed weights of int16."""
+    source = state.input(op, 0)
+    rows = reshaped(source, (1, 1, source.size_bytes // (2 * p.depth), 2 * p.depth))
+    weights, _ = _operand(state, op, 1, True)
+    matmul_wide(state, op, (rows, weights), ((0, 0),), p)
 
 
 def _computed_weights(state: Legalizer, op: Operator) -> None:

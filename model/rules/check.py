@@ -106,9 +106,8 @@ def _is_float_product(node: Node) -> bool:
 
 def _of_floats(signature: Signature) -> Signature:
     def changed(slots: tuple[Slot, ...]) -> tuple[Slot, ...]:
-        return tuple(replace(slot, kind="f32") if slot.kind in ("data", *ACTIVATION_KINDS, *MIXED_KINDS, "w8", "bias")
-                     else slot
-                     for slot in slots)
+        kinds = ("data", *ACTIVATION_KINDS, *MIXED_KINDS, "w8or16", "bias")
+        return tuple(replace(slot, kind="f32") if slot.kind in kinds else slot for slot in slots)
 
     return replace(signature, inputs=changed(signature.inputs), outputs=changed(signature.outputs))
 

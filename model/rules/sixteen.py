@@ -13,7 +13,8 @@ from tq_hw.model.rules.options import multipliers
 from tq_hw.model.rules.quantization import bias_of, label, source_of
 
 __all__ = ["constraint_bias_type", "constraint_int16_output", "constraint_int16_zero_point",
-           "constraint_power_of_two_sum", "constraint_wide_multiplier", "is_sixteen", "sums_in_32_bits"]
+           "constraint_power_of_two_sum", "constraint_wide_multiplier", "constraint_wide_weights", "is_sixteen",
+           "sums_in_32_bits"]
 
 #: The kernels take exponents up to this one.
 _MOST_LEFT = 7
@@ -65,6 +66,24 @@ def constraint_wide_multiplier(node: Node) -> str | None:
         return None
     largest = max(multipliers(node), default=0.0)
     return None if largest < 2.0**_MOST_LEFT else f"multiplier {largest:g} from the scales"
+
+
+def constraint_wide_weights(node: Node) -> str | None:
+    """Give weights of int16 to int16 activations, with one scale, sums of 64 bits, no bias and no fused activation."""
+    weights = node.input(1)
+    if weights.dtype != "int16":
+        return None
+    if not is_sixteen(node):
+        return f"{source_of(node).dtype} for {label(source_of(node))}"
+    if weights.quantization is None or len(weights.quantization.scale) != 1:
+        count = 0 if weights.quantization is None else len(weights.quantization.scale)
+        return f"{count} scales for {label(weights)}"
+    if (bias := bias_of(node)) is not None:
+        return label(bias)
+    activation = node.text("fused_activation_function")
+    if activation != "NONE":
+        return activation
+    return "quantized_bias_type int32" if sums_in_32_bits(node) else None
 
 
 def constraint_power_of_two_sum(node: Node) -> str | None:

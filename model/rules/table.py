@@ -49,6 +49,7 @@ from tq_hw.model.rules.sixteen import (
     constraint_int16_zero_point,
     constraint_power_of_two_sum,
     constraint_wide_multiplier,
+    constraint_wide_weights,
 )
 
 __all__ = ["MODEL_RULES", "SUPPORT_RULES", "Rule"]
@@ -123,4 +124,5 @@ MODEL_RULES = _by_operator(_RULES)
 #: Rules by operator: a model that breaks one is legal, but not supported.
 SUPPORT_RULES = _by_operator({constraint_lstm_is_plain: _LSTM,
                               constraint_weights_are_constant: f"{_CONV} SVDF {_LSTM}",
+                              constraint_wide_weights: "FULLY_CONNECTED",
                               constraint_power_of_two_sum: "ADD SUB"})

@@ -33,6 +33,7 @@ from tq_hw.sim.golden.registry import (
     Array,
     Inputs,
     bool_option,
+    input_tensor,
     kernel,
     output_tensor,
     require,
@@ -41,7 +42,7 @@ from tq_hw.sim.golden.registry import (
     value,
 )
 
-__all__ = ["MatMulParams", "accumulate", "batch_matmul", "fully_connected", "params"]
+__all__ = ["MatMulParams", "accumulate", "batch_matmul", "fully_connected", "is_of_words", "params"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,10 +62,10 @@ class MatMulParams(MacParams):
 def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     """Derive the integers of a FULLY_CONNECTED or BATCH_MATMUL.
 
-    Raises `UnsupportedError` for dtypes other than int8 (and int16 of the first) or weights with a zero point.
+    Raises `UnsupportedError` for dtypes other than int8 and int16, and for int8 by int16.
     """
-    if op.op == "BATCH_MATMUL":
-        return _batch_matmul_params(op, subgraph)
+    if op.op == "BATCH_MATMUL" or is_of_words(op, subgraph):
+        return _product_params(op, subgraph)
     dtype = activation_type(op, subgraph)
     tensor, output = require_dtype(op, subgraph, dtype), output_tensor(op, subgraph)
     shape = require_dtype(op, subgraph, "int8", position=1).shape
@@ -85,13 +86,20 @@ def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
                         shape[1], zero_points[0], real=real, dtype=dtype, wide=is_wide(op, subgraph))
 
 
-def _batch_matmul_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
+def is_of_words(op: Operator, subgraph: Subgraph) -> bool:
+    """Whether a FULLY_CONNECTED has weights of int16; LiteRT computes it as BATCH_MATMUL of int16."""
+    weights = input_tensor(op, subgraph, 1)
+    return op.op == "FULLY_CONNECTED" and weights is not None and weights.dtype == "int16"
+
+
+def _product_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     dtype = activation_type(op, subgraph)
     lhs, rhs = require_dtype(op, subgraph, dtype), require_dtype(op, subgraph, dtype, position=1)
     output = output_tensor(op, subgraph)
     # `GetQuantizedConvolutionMultipler`: the quotient is always a double.
     multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)
-    depth = lhs.shape[-2 if bool_option(op, "adj_x") else -1]
+    depth = (rhs.shape[-1] if op.op == "FULLY_CONNECTED" else
+             lhs.shape[-2 if bool_option(op, "adj_x") else -1])
     return MatMulParams(np.array([multiplier]), np.array([shift]), lhs.zero_point,
                         output.zero_point, *dtype_range(dtype), depth, rhs.zero_point, dtype=dtype,
                         wide=dtype == "int16")

@@ -240,6 +240,15 @@ def constraint_litert_scales(op: Operator, subgraph: Subgraph) -> str | None:
     return f"{count} that are not for tensor {weights.index}, {weights.name!r}" if count else None
 
 
+@_rule("tflm", _REFUSED, "FULLY_CONNECTED")
+def constraint_tflm_weights(op: Operator, subgraph: Subgraph) -> str | None:
+    """Use weights of int8."""
+    weights = input_tensor(op, subgraph, 1)
+    if weights is None or weights.dtype != "int16":
+        return None
+    return f"int16 for tensor {weights.index}, {weights.name!r}"
+
+
 @_rule("litert", _REFUSED, "QUANTIZE")
 def constraint_litert_types(op: Operator, subgraph: Subgraph) -> str | None:
     """Do not convert int8 or uint8 to int32."""

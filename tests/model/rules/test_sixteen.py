@@ -21,6 +21,16 @@ def conv(bias: Any = np.int64, scale: float = 0.25, **options: Any) -> Model:
     return b.model(b.add("CONV_2D", [image, weights, biases], scale=scale, **options))
 
 
+def words(source: str = "int16", scale: Any = 0.1, bias: bool = False, **options: Any) -> Model:
+    """A product with weights of int16."""
+    b = ModelBuilder("m")
+    x, weights = b.input((2, 4), source, scale=0.5, name="in"), b.input((2, 4), "int16", scale=0.1, name="w")
+    if not isinstance(scale, float):
+        weights = b.constant(np.ones((2, 4), np.int16), scale=scale, name="w")
+    biases = b.constant(np.ones(2, np.int64), scale=0.05, name="b") if bias else -1
+    return b.model(b.add("FULLY_CONNECTED", [x, weights, biases], scale=0.25, **options))
+
+
 def unary(op: str, **changes: Any) -> Model:
     b = ModelBuilder("m")
     return b.model(b.add(op, [b.input((1, 4), "int16", scale=0.05, name="in")], **changes))
@@ -39,7 +49,7 @@ def edited(model: Model, index: int, **changes: Any) -> Model:
 
 def test_accepts_what_converters_write() -> None:
     for model in (conv(), conv(quantized_bias_type="int64"), conv(np.int32, quantized_bias_type="int32"),
-                  unary("LOGISTIC"), unary("TANH"), unary("SOFTMAX"), unary("RELU"), add(0.3),
+                  unary("LOGISTIC"), unary("TANH"), unary("SOFTMAX"), unary("RELU"), add(0.3), words(),
                   add(0.25, pot_scale_int16=False)):
         check_model(model)
 
@@ -71,3 +81,14 @@ def test_sums_that_are_only_shifted() -> None:
     assert message_of(add(0.25), UnsupportedError) == (
         "Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported. "
         "Found scales 0.25, 0.25, 0.25.")
+
+
+@pytest.mark.parametrize("model, found", [
+    (words("int8"), "int8 for tensor 0 'in'."), (words(scale=[0.1, 0.2]), "2 scales for tensor 2 'w'."),
+    (words(bias=True), "tensor 2 'b'."), (words(fused_activation_function="RELU"), "RELU."),
+    (words(quantized_bias_type="int32"), "quantized_bias_type int32.")],
+    ids=["int8", "scales", "bias", "activation", "sums"])
+def test_refuses_weights_of_int16(model: Model, found: str) -> None:
+    assert message_of(model, UnsupportedError) == (
+        "Give weights of int16 to int16 activations, with one scale, sums of 64 bits, no bias and no fused activation. "
+        f"Found {found}")

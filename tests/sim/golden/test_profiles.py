@@ -138,6 +138,12 @@ def transposed() -> bytes:
                          shape=(1, 4, 4, 2), quantized_bias_type="int32"))
 
 
+def of_words() -> bytes:
+    b = ModelBuilder("m")
+    x, weights = (b.input((2, 4), "int16", scale=0.1) for _ in range(2))
+    return b.build(b.add("FULLY_CONNECTED", [x, weights, -1], shape=(2, 2), scale=0.3))
+
+
 def without_bias() -> bytes:
     b = ModelBuilder()
     weights = b.constant(np.ones((2, 1, 1, 3), np.int8), scale=[0.5, 0.5])
@@ -288,6 +294,8 @@ REFUSED = [
      f"found int16 for tensor 0, 't0'. {UNDEFINED}"),
     ("litert", wide("SUM"), "operator 0 (SUM)", "Do not sum int16: the kernel reads bytes; found int16 for tensor 0, "
      "'t0'. LiteRT's result is undefined"),
+    ("tflm", of_words(), "operator 0 (FULLY_CONNECTED)", "Use weights of int8; found int16 for tensor 1, 't1'. TFLite "
+     "Micro refuses it"),
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Use a bias; found none. LiteRT refuses it"),
     ("litert", without_scales(), "operator 0 (FULLY_CONNECTED)", "Give weights of int16 activations finite scales; "
      "found 2 that are not for tensor 0, 't0'. LiteRT's result is undefined"),
