@@ -1,7 +1,7 @@
 """Resolves what a model decides before it runs: WHILE and IF with known conditions, and constant variables.
 
-A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. A variable that only
-CALL_ONCE sets is a constant.
+A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. A composite, which
+PyTorch's exports have, becomes the operators that compute it. A variable that only CALL_ONCE sets is a constant.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,8 @@ __all__ = ["decided"]
 
 #: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
-_CHOICES = ("IF", "WHILE")
+_COMPOSITE = "STABLEHLO_COMPOSITE"
+_CALLS = ("IF", "WHILE", _COMPOSITE)
 #: Types of codes, which mean a number by scale and zero point.
 _CODES = ("int8", "uint8", "int16")
 
@@ -32,7 +33,7 @@ def decided(model: Model) -> Model:
     constants = _constant_variables(model)
     if constants:
         model = replace(model, subgraphs=(_read(model.main, constants), *model.subgraphs[1:]))
-    if not any(op.op in _CHOICES for op in model.main.operators):
+    if not any(op.op in _CALLS for op in model.main.operators):
         return model
     return replace(model, subgraphs=(_Unrolled(model).run(), *model.subgraphs[1:]))
 
@@ -89,7 +90,7 @@ class _Unrolled:
         self._same: dict[int, int] = {}
 
     def run(self) -> Subgraph:
-        """Return the main subgraph without the loops and choices that are known."""
+        """Return the main subgraph without composites, and without loops and choices that are known."""
         main = self.model.main
         for op in main.operators:
             self._visit(op)
@@ -101,22 +102,27 @@ class _Unrolled:
 
     def _visit(self, op: Operator) -> None:
         op = replace(op, inputs=tuple(self._same.get(index, index) for index in op.inputs))
-        if op.op in _CHOICES and (outputs := self._chosen(op)) is not None:
+        if op.op in _CALLS and (outputs := self._chosen(op)) is not None:
             self._same.update(zip(op.outputs, outputs, strict=True))
             return
         self._operators.append(op)
         _evaluate(op, self.known)
 
     def _chosen(self, op: Operator) -> list[int] | None:
-        """Unroll a loop or enter a branch; return the tensors that its outputs are, None if it is not known."""
+        """Unroll a loop, enter a branch or composite; return the tensors that the outputs are, None if not known."""
         before = len(self.tensors), len(self._operators), dict(self._same)
-        outputs = self._branch(op) if op.op == "IF" else self._loop(op)
+        outputs = self._called(op)
         if outputs is None or len(self._operators) > _OPERATOR_LIMIT or not self._are_same(
                 outputs, [self.tensors[index] for index in op.outputs]):
             del self.tensors[before[0]:], self.known[before[0]:], self._operators[before[1]:]
             self._same = before[2]
             return None
         return outputs
+
+    def _called(self, op: Operator) -> list[int] | None:
+        if op.op == _COMPOSITE:
+            return self._copy(op, "decomposition_subgraph_index", op.inputs)
+        return self._branch(op) if op.op == "IF" else self._loop(op)
 
     def _branch(self, op: Operator) -> list[int] | None:
         taken = _truth(self.known[op.inputs[0]])

@@ -4,7 +4,15 @@ import math
 
 from tq_hw.model.graph import OptionValue
 from tq_hw.model.tflite.flatbuffer import Table
-from tq_hw.model.tflite.schema import ENUMS, OPERATOR_OPTIONS, OPTION_TABLES, OPTIONS, OPTIONS_REQUIRED
+from tq_hw.model.tflite.schema import (
+    ENUMS,
+    OPERATOR_OPTIONS,
+    OPTION_TABLES,
+    OPTIONS,
+    OPTIONS_REQUIRED,
+    SECOND_TABLES,
+    OptionField,
+)
 
 __all__ = ["read_options"]
 
@@ -14,6 +22,8 @@ def read_options(table: Table, op: str) -> dict[str, OptionValue]:
 
     Raises `ModelError` for options of another operator, missing ones, and values that the schema does not have.
     """
+    if op in SECOND_TABLES:
+        return _read_second(table, op)
     code = table.integer(3, "builtin_options_type", "uint8")
     found = OPTION_TABLES[code] if code < len(OPTION_TABLES) else f"unknown ({code})"
     expected = OPERATOR_OPTIONS.get(op)
@@ -25,9 +35,22 @@ def read_options(table: Table, op: str) -> dict[str, OptionValue]:
         raise table.error(f"options are of type {found}, expected {expected}")
     if expected is None:
         return {}
+    return _read_fields(options, OPTIONS.get(expected, ()))
+
+
+def _read_second(table: Table, op: str) -> dict[str, OptionValue]:
+    """Return the options of an operator that has them in the schema's second union, and does not go without."""
+    name, number = SECOND_TABLES[op]
+    found = table.integer(11, "builtin_options_2_type", "uint8")
+    options = table.table(12, "builtin_options_2") if found == number else None
+    if options is None:
+        raise table.error(f"has no options, {op} needs its {name}")
+    return _read_fields(options, OPTIONS[name])
+
+
+def _read_fields(options: Table | None, fields: tuple[OptionField, ...]) -> dict[str, OptionValue]:
     return {field.name: field.default if options is None else
-            _read_option(options, field.slot, field.name, field.kind, field.default)
-            for field in OPTIONS.get(expected, ())}
+            _read_option(options, field.slot, field.name, field.kind, field.default) for field in fields}
 
 
 def _read_option(options: Table, slot: int, name: str, kind: str,
@@ -48,6 +71,9 @@ def _read_option(options: Table, slot: int, name: str, kind: str,
         return options.string(slot, name)
     if kind == "int32s":
         return options.integers(slot, name)
+    if kind == "uint8s":
+        found = options.vector(slot, name, "uint8")
+        return () if found is None else tuple(found.tolist())
     if kind == "float32s":
         return options.floats(slot, name)
     if kind == "bool":

@@ -7,7 +7,7 @@ Facts from `schema.fbs` of google-ai-edge/LiteRT as of ai-edge-litert 2.3.0. A t
 from dataclasses import dataclass
 
 __all__ = ["ENUMS", "LOST_OPTIONS", "MAX_VERSIONS", "OPERATOR_OPTIONS", "OPERATORS", "OPTIONS", "OPTION_TABLES",
-           "OPTIONS_REQUIRED", "TENSOR_TYPES", "OptionField", "operator_code"]
+           "OPTIONS_REQUIRED", "SECOND_TABLES", "TENSOR_TYPES", "OptionField", "operator_code"]
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -101,7 +101,7 @@ class OptionField:
     Members
     -------
     slot : FlatBuffer slot number
-    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", "float32s", or a key of `ENUMS`
+    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", "float32s", "uint8s", or a key of `ENUMS`
     default : the schema's default, an enumeration's as its name
     """
 
@@ -178,6 +178,7 @@ _TABLES = {
                      "dilation_d_factor:int32=1 dilation_w_factor:int32=1 dilation_h_factor:int32=1",
     "RandomOptions": "seed:int64 seed2:int64",
     "BucketizeOptions": "boundaries:float32s",
+    "StableHLOCompositeOptions": "name:string decomposition_subgraph_index:int32 composite_attributes:uint8s",
 }
 
 
@@ -189,7 +190,7 @@ def _parse(line: str) -> tuple[OptionField, ...]:
         name, _, rest = word.partition(":")
         kind, _, default = rest.partition("=")
         zero: dict[str, int | float | bool | str | tuple[int, ...]] = {
-            "float32": 0.0, "bool": default == "1", "string": "", "int32s": (), "float32s": ()}
+            "float32": 0.0, "bool": default == "1", "string": "", "int32s": (), "float32s": (), "uint8s": ()}
         value = ENUMS[kind][0] if kind in ENUMS else zero.get(kind, int(default or 0))
         fields.append(OptionField(name, slot, kind, value))
     return tuple(fields)
@@ -220,6 +221,9 @@ def _operator_options() -> dict[str, str]:
 
 #: Option table of each operator that has one.
 OPERATOR_OPTIONS = _operator_options()
+
+#: Option tables of the schema's second union that are read, with their number there.
+SECOND_TABLES = {"STABLEHLO_COMPOSITE": ("StableHLOCompositeOptions", 21)}
 
 #: Operators with options that are not read: what writes one again would lose them.
 LOST_OPTIONS = frozenset((*(op for op in OPERATORS if op.startswith("STABLEHLO_")), *_words("""

@@ -17,6 +17,7 @@ from tq_hw.model.tflite.schema import (
     OPERATORS,
     OPTION_TABLES,
     OPTIONS,
+    SECOND_TABLES,
     TENSOR_TYPES,
     OptionField,
 )
@@ -24,6 +25,8 @@ from tq_hw.model.tflite.schema import (
 __all__ = ["write_model"]
 
 _ALIGNMENT_BYTES = 16
+#: Types of the elements of options that are arrays.
+_ARRAYS = {"int32s": "<i4", "float32s": "<f4", "uint8s": "u1"}
 
 
 def write_model(model: Model) -> bytes:
@@ -153,6 +156,9 @@ class _Writer:
         if table is not None:
             fields.append((3, "Uint8", OPTION_TABLES.index(table)))
             fields.append((4, None, self._options(operator, table)))
+        elif operator.op in SECOND_TABLES:
+            table, number = SECOND_TABLES[operator.op]
+            fields += [(11, "Uint8", number), (12, None, self._options(operator, table))]
         elif operator.options:
             raise ValueError(f"{operator.op} has no options, not {sorted(operator.options)}")
         return self._table(fields)
@@ -176,8 +182,8 @@ class _Writer:
             return field.slot, "Int8", names.index(str(value))
         if field.kind == "string":
             return field.slot, None, self.builder.CreateString(str(value))
-        if field.kind in ("int32s", "float32s") and isinstance(value, tuple):
-            return field.slot, None, self._array(value, "<i4" if field.kind == "int32s" else "<f4")
+        if field.kind in _ARRAYS and isinstance(value, tuple):
+            return field.slot, None, self._array(value, _ARRAYS[field.kind])
         if isinstance(value, int | float):
             return field.slot, field.kind.capitalize(), value
         raise ValueError(f"{field.name} must be of kind {field.kind}, not {value!r}")

@@ -12,6 +12,7 @@ from tq_hw.model.tflite.schema import (
     OPTION_TABLES,
     OPTIONS,
     OPTIONS_REQUIRED,
+    SECOND_TABLES,
     TENSOR_TYPES,
     operator_code,
 )
@@ -34,6 +35,11 @@ def test_operators_are_those_of_the_schema():
 
 def test_option_tables_are_those_of_the_schema():
     assert names_of(schema.BuiltinOptions) == OPTION_TABLES
+
+
+def test_second_option_tables_are_those_of_the_schema():
+    for name, number in SECOND_TABLES.values():
+        assert getattr(schema.BuiltinOptions2, name) == number
 
 
 def test_tensor_types_are_those_of_the_schema():

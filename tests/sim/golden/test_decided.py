@@ -17,6 +17,8 @@ from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
+#: An empty map in FlexBuffers.
+NO_ATTRIBUTES = (0, 0, 1, 0, 0, 36, 1)
 SHAPE, QUANTIZATION = (1, 6), {"scale": 0.05, "zero_point": -3}
 
 
@@ -148,6 +150,43 @@ def test_loops_that_write_variables_before_reading_them(first: int, second: int,
     if not stays:
         for ours, each in zip(run(model, inputs).outputs, theirs[0], strict=True):
             np.testing.assert_array_equal(ours, each.reshape(ours.shape))
+
+
+def composed(is_float: bool) -> bytes:
+    """A pool without its padding, as PyTorch's `AvgPool2d(count_include_pad=False)` is exported, called twice."""
+    shape, b, inner = (1, 6, 5, 3), ModelBuilder("composed"), ModelBuilder("pool")
+    given = {"dtype": "float32"} if is_float else QUANTIZATION
+    x = inner.input(shape, **given)
+    pool = {"padding": "SAME", "stride_h": 1, "stride_w": 1, "filter_height": 3, "filter_width": 3}
+    body = inner.model(inner.add("AVERAGE_POOL_2D", [x], options=pool)).main
+    current = b.input(shape, **QUANTIZATION)
+    current = b.add("DEQUANTIZE", [current]) if is_float else current
+    for _ in range(2):
+        made = b.tensor(shape, **given)
+        b.operator("STABLEHLO_COMPOSITE", [current], [made], {
+            "name": "aten.avg_pool2d", "decomposition_subgraph_index": 1, "composite_attributes": NO_ATTRIBUTES})
+        current = made
+    if is_float:
+        current = b.add("QUANTIZE", [current], dtype="int8", scale=0.04, zero_point=7)
+    return write_model(Model("composed", (b.model(current).main, body)))
+
+
+@pytest.mark.parametrize("is_float", [False, True])
+def test_composites_are_what_computes_them(is_float: bool, oracles: Callable[[str], Oracle]) -> None:
+    data = composed(is_float)
+    model, x = parse_model(data, "m"), np.random.default_rng(0).integers(-128, 128, (1, 6, 5, 3)).astype(np.int8)
+    assert [op.op for op in model.main.operators if op.op not in ("DEQUANTIZE", "QUANTIZE")] == ["AVERAGE_POOL_2D"] * 2
+    assert len(model.subgraphs) == 1
+    expected = oracles("litert-ref").run(data, [x])[0]
+    for found in (run(model, [x]).outputs[0] if not is_float else expected,
+                  execute(compile_model(model, PRESETS["n8"]).program, [x]).outputs[0]):
+        np.testing.assert_array_equal(found, expected, strict=True)
+
+
+def test_a_composite_needs_its_options() -> None:
+    data = composed(False).replace(b"\x15", b"\x14")
+    with pytest.raises(TqError, match=r"has no options, STABLEHLO_COMPOSITE needs its StableHLOCompositeOptions"):
+        parse_model(data, "m")
 
 
 def test_a_variable_that_is_written_stays() -> None:
