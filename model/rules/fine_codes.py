@@ -84,32 +84,46 @@ def _is_infinite(op: Operator, subgraph: Subgraph) -> bool:
     sole = all(limit.index not in each.inputs for each in subgraph.operators if each is not op)
     if limit.data is None or limit.quantization is None or limit.quantization.scale != (math.inf,) or not sole:
         return False
-    source = size.index
-    for name in ("QUANTIZE", "ABS", "DEQUANTIZE"):
-        maker = makers.get(source)
-        if maker is None or maker.op != name:
-            return False
-        source = maker.inputs[0]
-    number = tensors[source]
+    found = _magnitude(size.index, makers)
+    if found is None:
+        return False
+    number, same = tensors[found[0]], found[1]
     if {number.dtype, size.dtype} != {"int8"} or number.quantization is None or size.quantization is None:
         return False
     # The code of the least magnitude but 0, less that of 0; in the steps in which EQUAL compares it is not 0.
     least = min(math.floor(number.scale / size.scale + 0.5 - _ROUNDING), 127 - size.zero_point)
     return least * size.scale * 256 > 0.5 + _ROUNDING and all(
-        _takes_zero(each, op.outputs[0], number, subgraph, makers) for each in readers)
+        _takes_zero(each, op.outputs[0], same, subgraph, makers) for each in readers)
 
 
-def _takes_zero(op: Operator, condition: int, number: Tensor, subgraph: Subgraph,
+def _magnitude(index: int, makers: Mapping[int, Operator]) -> tuple[int, set[int]] | None:
+    """Return the codes whose magnitude a tensor of codes is, or that of their maximum, and the tensors that hold them.
+
+    A maximum of codes is one of them. None is for other tensors.
+    """
+    absolute = makers.get(makers[index].inputs[0]) if index in makers and makers[index].op == "QUANTIZE" else None
+    if absolute is None or absolute.op != "ABS":
+        return None
+    same, maker = set(absolute.inputs), makers.get(absolute.inputs[0])
+    is_largest = maker is not None and maker.op == "REDUCE_MAX"
+    if maker is not None and is_largest:
+        maker = makers.get(maker.inputs[0])
+    if maker is None or maker.op != "DEQUANTIZE":
+        return None
+    return maker.inputs[0], same if is_largest else same | {maker.inputs[0]}
+
+
+def _takes_zero(op: Operator, condition: int, same: set[int], subgraph: Subgraph,
                 makers: Mapping[int, Operator]) -> bool:
-    """Whether an operator takes 0 where a condition holds, and the number itself elsewhere."""
+    """Whether an operator takes 0 where a condition holds, and elsewhere the number, which the tensors `same` hold."""
     if op.op not in ("SELECT", "SELECT_V2") or op.inputs[0] != condition:
         return False
     zero, other = (subgraph.tensors[index] for index in op.inputs[1:3])
     copy = makers.get(other.index)
-    is_same = other.index == number.index or (
-        copy is not None and copy.op in ("QUANTIZE", "RESHAPE") and copy.inputs[0] == number.index)
-    return (is_same and zero.data is not None and bool((zero.data == number.zero_point).all())
-            and zero.quantization == other.quantization == number.quantization)
+    is_same = other.index in same or (
+        copy is not None and copy.op in ("QUANTIZE", "RESHAPE") and copy.inputs[0] in same)
+    return (is_same and zero.data is not None and other.quantization is not None
+            and bool((zero.data == other.zero_point).all()) and zero.quantization == other.quantization)
 
 
 def _is_known(op: Operator, subgraph: Subgraph) -> bool:

@@ -72,6 +72,31 @@ def infinite(scale: float = 0.0047, point: int = -120, *, size: float = 0.0046, 
     return b.build(made, same) if is_given else b.build(made)
 
 
+def infinite_float(scale: float, point: int, chosen_scale: float, nought: int = -128) -> bytes:
+    """The same where the maximum itself is float32, which both readers quantize."""
+    b = ModelBuilder("infinite")
+    x, like = b.input((256, 1), scale=scale, zero_point=point), {"scale": chosen_scale, "zero_point": -128}
+    most = b.add("REDUCE_MAX", [b.add("DEQUANTIZE", [x]), b.constant(np.array([1], np.int32))], shape=(256, 1),
+                 options={"keep_dims": True})
+    codes = b.add("QUANTIZE", [b.add("ABS", [most])], dtype="int8", scale=scale / 2, zero_point=-128)
+    same = b.add("EQUAL", [codes, b.constant(np.array(0, np.int8), scale=np.inf, zero_point=-128)], shape=(256, 1),
+                 dtype="bool")
+    copy = b.add("QUANTIZE", [most], dtype="int8", **like)
+    chosen = b.add("SELECT_V2", [same, b.constant(np.array(nought, np.int8), **like), copy], shape=(256, 1), **like)
+    return b.build(b.add("SUB", [x, chosen], scale=0.05, zero_point=100))
+
+
+@pytest.mark.parametrize(("scale", "point", "chosen"), [(0.0069, 2, 0.0034), (0.002, -100, 0.01), (0.5, 0, 0.5)])
+def test_a_code_of_infinity_for_a_float32_maximum(scale: float, point: int, chosen: float,
+                                                  oracles: Callable[[str], Oracle]) -> None:
+    data = infinite_float(scale, point, chosen)
+    model = parse_model(data, "infinite")
+    assert "EQUAL" not in {op.op for op in model.main.operators}
+    x = np.arange(-128, 128).astype(np.int8)[:, None]
+    found = execute(compile_model(model, load_config("n8")).program, [x]).outputs[0]
+    np.testing.assert_array_equal(found, oracles("litert-ref").run(data, [x])[0], strict=True)
+
+
 @pytest.mark.parametrize("copied", [True, False])
 @pytest.mark.parametrize(("scale", "point", "size"), [(0.0047, -120, 0.0046), (0.00259, 3, 0.00259), (2.0, 0, 0.5)])
 def test_a_code_of_infinity(scale: float, point: int, size: float, copied: bool,
@@ -88,7 +113,8 @@ def test_a_code_of_infinity(scale: float, point: int, size: float, copied: bool,
 
 @pytest.mark.parametrize("data", [
     infinite(0.0013, size=0.0013), infinite(0.004, size=0.009), infinite(zero=5), infinite(is_given=True),
-    infinite(op="LESS")], ids=["fine", "coarse", "not 0", "given", "another comparison"])
+    infinite(op="LESS"), infinite_float(0.0069, 2, 0.0034, -127)],
+    ids=["fine", "coarse", "not 0", "given", "another comparison", "float32 and not 0"])
 def test_a_code_of_infinity_that_matters(data: bytes) -> None:
     with pytest.raises(ModelError, match=r"scale is inf, expected a finite normal float32 above 0$"):
         parse_model(data, "infinite")
