@@ -1,13 +1,19 @@
-"""GATHER_ND with computed indices: int32 additions compute the number of each slice, and GATHER takes the slices."""
+"""Computed indices: GATHER_ND by the number of each slice, and ONE_HOT of integers that went through float32.
+
+Int32 additions compute the number of each slice, and GATHER takes the slices.
+"""
 
 import math
 
 import numpy as np
 
-from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, pattern
+from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.graph import Operator, OptionValue, Tensor
 
-__all__ = ["Replacement", "gather_nd_by_number"]
+__all__ = ["INDEXED", "Replacement"]
+
+#: Whole numbers from here on may be rounded in float32, to others that are not below it either.
+_ROUNDED = 1 << 24
 
 
 class Replacement:
@@ -68,3 +74,18 @@ def gather_nd_by_number(graph: Subject, op: Operator) -> Rewrite | None:
         target = graph.add_constant(np.array(graph.output(op).shape, np.int32))
         ops.made.append(Operator(op.index, "RESHAPE", (found, target), op.outputs))
     return Rewrite([op], ops.made)
+
+
+@pattern("ONE_HOT")
+def one_hot_of_integers(graph: Subject, op: Operator) -> Rewrite | None:
+    """Take integers as they were before two CAST, to float32 and back (CategoryEncoding of Keras)."""
+    back, depth = graph.maker(op.inputs[0]), graph.constant(op, 1)
+    there = graph.maker(back.inputs[0]) if back is not None and back.op == "CAST" else None
+    if (there is None or there.op != "CAST" or graph.output(there).dtype != "float32" or depth is None
+            or graph.input(there).dtype not in ("int32", "int64") or int(depth.reshape(())) > _ROUNDED):
+        return None
+    return Rewrite([op], [changed(op, inputs=(there.inputs[0], *op.inputs[1:]))])
+
+
+#: Patterns in the order in which they are tried.
+INDEXED = (gather_nd_by_number, one_hot_of_integers)

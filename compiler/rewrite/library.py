@@ -11,7 +11,7 @@ import numpy as np
 from tq_hw.compiler.rewrite.comparisons import COMPARED
 from tq_hw.compiler.rewrite.float_islands import CHOSEN, ISLANDS
 from tq_hw.compiler.rewrite.float_moves import MOVED
-from tq_hw.compiler.rewrite.indices import gather_nd_by_number
+from tq_hw.compiler.rewrite.indices import INDEXED
 from tq_hw.compiler.rewrite.powers import POWERS
 from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.raw_floats import RAW
@@ -182,4 +182,4 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
 
 #: All patterns in the order in which they are tried.
 LIBRARY = (*UNUSED, activation_into_producer, *RAW, *CHOSEN, *BY_PLACE, *MOVED, *SUMS, *POWERS, *ISLANDS,
-           *COMPARED, *RANKED, table, neutral_constants, dilated_convolution, *TRANSPOSED, gather_nd_by_number)
+           *COMPARED, *RANKED, table, neutral_constants, dilated_convolution, *TRANSPOSED, *INDEXED)

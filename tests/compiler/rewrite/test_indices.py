@@ -1,4 +1,4 @@
-"""GATHER_ND at computed indices equals LiteRT, and becomes GATHER."""
+"""GATHER_ND at computed indices equals LiteRT, and becomes GATHER; ONE_HOT needs no float32."""
 
 import numpy as np
 import pytest
@@ -31,3 +31,19 @@ def test_equals_the_engine(litert: Oracle, shape: tuple[int, ...], count: tuple[
     expected = litert.run(data, inputs)[0]
     for found in (run(model, inputs), execute(compile_model(model, load_config("n8")).program, inputs)):
         np.testing.assert_array_equal(found.outputs[0].reshape(expected.shape), expected)
+
+
+@pytest.mark.parametrize(("given", "taken"), [("int32", "int64"), ("int32", "int32"), ("int64", "int64")])
+def test_one_hot_of_integers_that_were_float32(litert: Oracle, given: str, taken: str) -> None:
+    """Also of numbers that float32 rounds."""
+    b = ModelBuilder("hot")
+    number = b.add("CAST", [b.add("CAST", [b.input((9,), given)], dtype="float32")], dtype=taken)
+    on, off = (b.constant(np.array(code, np.int8), scale=1 / 255, zero_point=-128) for code in (127, -128))
+    data = b.build(b.add("ONE_HOT", [number, b.constant(np.array(7, np.int32)), on, off], shape=(9, 7), dtype="int8",
+                         scale=1 / 255, zero_point=-128, options={"axis": -1}))
+    model = parse_model(data, "hot")
+    assert "CAST" not in [op.op for op in rewrite(model.main, LIBRARY).operators]
+    x = np.array([0, 6, 3, 7, -1, -5, (1 << 24) + 1, (1 << 31) - 129, -(1 << 31)]).astype(given)
+    expected = litert.run(data, [x])[0]
+    for found in (run(model, [x]), execute(compile_model(model, load_config("n8")).program, [x])):
+        np.testing.assert_array_equal(found.outputs[0], expected, strict=True)
