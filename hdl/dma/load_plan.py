@@ -108,17 +108,17 @@ class LoadPlan(wiring.Component):
         active = Signal()
         begin = Signal()
         walk = WordWalk(op)
+        walk.elaborate(m)
         run = _Run(self._config)
         runs = self._runs(m, op, run)
         word = _Word(self._config)
-        self._words(m, op, run, walk, word)
+        self._words(m, op, run, walk, word, begin)
 
         m.d.comb += [self.i.ready.eq(~active), runs.start.eq(begin)]
         m.d.sync += begin.eq(self.i.valid & ~active)
         with m.If(~active):
-            first = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(first)]
-            walk.start(m, first.destination, first.count0, first.count1)
+            m.d.sync += [active.eq(self.i.valid), op.eq(self.i.payload)]
+            walk.start(m, self.i.payload.destination)
         with m.Elif(word.go & walk.end1 & word.last_run):
             m.d.sync += active.eq(0)
 
@@ -146,7 +146,7 @@ class LoadPlan(wiring.Component):
             ]
         return runs
 
-    def _words(self, m: Module, op: Any, run: "_Run", walk: WordWalk, word: "_Word") -> None:
+    def _words(self, m: Module, op: Any, run: "_Run", walk: WordWalk, word: "_Word", begin: Signal) -> None:
         """Stage 2: the current word, which advances when stage 3 takes it."""
         beats = Signal(run.beats.shape())
         last_run2 = Signal()
@@ -172,8 +172,9 @@ class LoadPlan(wiring.Component):
             ]
             with m.If(begins_run):
                 m.d.sync += [beats.eq(run.beats), word.last_run.eq(run.last), last_run2.eq(run.last2)]
-        with m.If(word.go):
+        with m.If(begin | word.go):
             walk.count(m)
+        with m.If(word.go):
             with m.If(end1):
                 m.d.sync += word.slot.eq(word.slot + beats)
             walk.step(m, last_run2)

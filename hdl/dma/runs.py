@@ -2,27 +2,54 @@
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
-__all__ = ["RunGenerator", "RunLayout", "first_round", "next_is_last", "next_round"]
+__all__ = ["Rounds", "RunGenerator", "RunLayout"]
 
 
-def next_round(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Step a loop's registers: `left` more rounds follow, `last` if none; after the last round the loop restarts."""
-    return [left.eq(Mux(last, count, left) - 1), last.eq(next_is_last(left, last, count))]
+class Rounds:
+    """The register of a loop: it counts down, and its sign says that the round is the loop's last.
 
+    A step in the last round begins the loop again, so a loop that is not begun stands in its last round.
 
-def next_is_last(left: Signal, last: Signal, count: Value) -> Value:
-    """Return whether the round after this one is the last of its loop."""
-    return Mux(last, count == 1, left == 1)
+    Parameters
+    ----------
+    count : rounds, at least 1; read when the loop begins
+    name : of the register
+    """
 
+    def __init__(self, count: Value, name: str) -> None:
+        self._count = count
+        #: Rounds after the next one: -1 in the last round.
+        self._left = Signal(signed(len(count) + 1), name=name, init=-1)
+        self._next = Signal.like(self._left, name=f"{name}_next")
 
-def first_round(left: Signal, last: Signal, count: Value) -> list[Any]:
-    """Set a loop's registers to the first of `count` rounds."""
-    return [left.eq(count - 1), last.eq(count == 1)]
+    @property
+    def last(self) -> Value:
+        """Whether this round is the last one."""
+        return self._left[-1]
+
+    @property
+    def next_last(self) -> Value:
+        """Whether the round after a step is the last one."""
+        return self._next[-1]
+
+    def elaborate(self, m: Module) -> None:
+        """Add the adder."""
+        # Minus 2 for a new loop, otherwise minus 1: all bits but the lowest are constants.
+        m.d.comb += self._next.eq(Mux(self.last, self._count, self._left)
+                                  + Cat(~self.last, Const(-1, len(self._left) - 1)))
+
+    def step(self) -> Any:
+        """Go to the next round."""
+        return self._left.eq(self._next)
+
+    def stop(self) -> Any:
+        """Make the next step the beginning of the loop."""
+        return self._left[-1].eq(1)
 
 
 class RunLayout(data.StructLayout):
@@ -59,25 +86,25 @@ class RunGenerator(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Count down. An outer step starts from the first address of the previous outer step."""
+        """Step the inner loop; an outer step starts from the first address of the previous outer step."""
         m = Module()
         addr = Signal(self._bits)
         outer = Signal(self._bits)
-        left2, last2 = Signal(16), Signal()
-        left3, last3 = Signal(16), Signal()
+        loop2, loop3 = Rounds(self.count2, "left2"), Rounds(self.count3, "left3")
         run = self.o.payload
-        m.d.comb += [run.addr.eq(addr), run.last2.eq(last2), run.last.eq(last2 & last3)]
-        next_outer = (outer + self.stride3)[:self._bits]
+        for loop in (loop2, loop3):
+            loop.elaborate(m)
+        m.d.comb += [run.addr.eq(addr), run.last2.eq(loop2.last), run.last.eq(loop2.last & loop3.last)]
+        next_outer = Signal(self._bits)
+        m.d.comb += next_outer.eq(Mux(self.start, self.base, outer + self.stride3))
+        goes = Signal()
+        m.d.comb += goes.eq(self.o.valid & self.o.ready)
+        with m.If(self.start | goes):
+            m.d.sync += [addr.eq(Mux(loop2.last, next_outer, addr + self.stride2)), loop2.step()]
+            with m.If(loop2.last):
+                m.d.sync += [outer.eq(next_outer), loop3.step()]
         with m.If(self.start):
-            m.d.sync += [
-                self.o.valid.eq(1), addr.eq(self.base), outer.eq(self.base),
-                *first_round(left2, last2, self.count2), *first_round(left3, last3, self.count3),
-            ]
-        with m.Elif(self.o.valid & self.o.ready):
-            m.d.sync += [addr.eq(Mux(last2, next_outer, addr + self.stride2)), *next_round(left2, last2, self.count2)]
-            with m.If(last2):
-                m.d.sync += [outer.eq(next_outer), *next_round(left3, last3, self.count3)]
-            with m.If(run.last):
-                m.d.sync += self.o.valid.eq(0)
+            m.d.sync += self.o.valid.eq(1)
+        with m.Elif(goes & run.last):
+            m.d.sync += [self.o.valid.eq(0), loop2.stop(), loop3.stop()]
         return m
-

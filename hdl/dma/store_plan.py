@@ -69,14 +69,14 @@ class StorePlan(wiring.Component):
         begin = Signal()
         ahead = self._runs(m, op, begin)
         walk = WordWalk(op)
-        go, last_run = self._words(m, op, ahead, walk)
+        walk.elaborate(m)
+        go, last_run = self._words(m, op, ahead, walk, begin)
 
         m.d.comb += self.i.ready.eq(~active)
         m.d.sync += begin.eq(self.i.valid & ~active)
         with m.If(~active):
-            asked = self.i.payload
-            m.d.sync += [active.eq(self.i.valid), op.eq(asked)]
-            walk.start(m, asked.source, asked.count0, asked.count1)
+            m.d.sync += [active.eq(self.i.valid), op.eq(self.i.payload)]
+            walk.start(m, self.i.payload.source)
         with m.Elif(go & walk.end1 & last_run):
             m.d.sync += active.eq(0)
         return m
@@ -96,7 +96,7 @@ class StorePlan(wiring.Component):
         wiring.connect(m, generator.o, ahead.i)
         return ahead
 
-    def _words(self, m: Module, op: Any, ahead: Queue, walk: WordWalk) -> tuple[Signal, Signal]:
+    def _words(self, m: Module, op: Any, ahead: Queue, walk: WordWalk, begin: Signal) -> tuple[Signal, Signal]:
         """Place each word's bytes in the window; return its strobe, and whether its run is the last."""
         config = self._config
         lanes = lane_bits(config)
@@ -130,10 +130,11 @@ class StorePlan(wiring.Component):
         ]
         with m.If(go):
             m.d.sync += [lane.eq(total), slot.eq(slot + completes)]
-            walk.count(m)
             with m.If(end1):
                 m.d.sync += valid.eq(0)
             walk.step(m, last_run2)
+        with m.If(begin | go):
+            walk.count(m)
         with m.If(take_run & ahead.o.valid):
             m.d.sync += [valid.eq(1), lane.eq(run.addr), last_run.eq(run.last), last_run2.eq(run.last2)]
         return go, last_run

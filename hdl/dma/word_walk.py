@@ -4,7 +4,7 @@ from typing import Any
 
 from amaranth import Module, Mux, Signal, Value
 
-from tq_hw.hdl.dma.runs import first_round, next_is_last, next_round
+from tq_hw.hdl.dma.runs import Rounds
 
 __all__ = ["WordWalk"]
 
@@ -24,8 +24,7 @@ class WordWalk:
 
     def __init__(self, op: Any) -> None:
         self._op = op
-        self._left0, self.end0 = Signal(16), Signal(name="end0")
-        self._left1, self._last1 = Signal(16), Signal(name="last1")
+        self._loop0, self._loop1 = Rounds(op.count0, "left0"), Rounds(op.count1, "left1")
         #: Address at which the current round of each loop began.
         self._bases = [Signal(16, name=f"base{level}") for level in range(4)]
         self._steps = [(base + op[f"step{level}"])[:16] for level, base in enumerate(self._bases)]
@@ -33,25 +32,31 @@ class WordWalk:
         self.end1 = Signal()
 
     @property
+    def end0(self) -> Value:
+        """Whether the word is the last of the innermost loop."""
+        return self._loop0.last
+
+    @property
     def addr(self) -> Signal:
         """Word address in the scratchpad."""
         return self._bases[0]
 
-    def start(self, m: Module, base: Value, count0: Value, count1: Value) -> None:
-        """Begin an operation at word `base`."""
-        m.d.sync += [*first_round(self._left0, self.end0, count0), *first_round(self._left1, self._last1, count1),
-                     self.end1.eq((count0 == 1) & (count1 == 1))]
+    def elaborate(self, m: Module) -> None:
+        """Add the adders of the loops."""
+        for loop in (self._loop0, self._loop1):
+            loop.elaborate(m)
+
+    def start(self, m: Module, base: Value) -> None:
+        """Go to word `base`, before an operation: `count` then begins its loops."""
+        m.d.sync += [self._loop0.stop(), self._loop1.stop()]
         m.d.sync += [register.eq(base) for register in self._bases]
 
     def count(self, m: Module) -> None:
         """Count the word; `step` then advances the address."""
-        op = self._op
-        inner = self._left0, self.end0, op.count0
-        outer = self._left1, self._last1, op.count1
-        m.d.sync += [*next_round(*inner), self.end1.eq(
-            next_is_last(*inner) & Mux(self.end0, next_is_last(*outer), self._last1))]
-        with m.If(self.end0):
-            m.d.sync += next_round(*outer)
+        inner, outer = self._loop0, self._loop1
+        m.d.sync += [inner.step(), self.end1.eq(inner.next_last & Mux(inner.last, outer.next_last, outer.last))]
+        with m.If(inner.last):
+            m.d.sync += outer.step()
 
     def step(self, m: Module, last_run2: Value) -> None:
         """Step the innermost loop that has rounds left; the loops inside it restart from there.
