@@ -3,15 +3,16 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from amaranth import Array, Cat, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.control.event_counters import EventCounters
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
 from tq_hw.isa.config import Config
-from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, REGISTERS, Status, counted
+from tq_hw.isa.control import COUNTERS, MAGIC, NO_RUN, REGISTERS, Status
 from tq_hw.isa.layout import Unit
 
 __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"]
@@ -20,10 +21,9 @@ __all__ = ["ADDRESS_BITS", "EVENTS", "RESET_CYCLES", "Registers", "host_members"
 ADDRESS_BITS = 8
 #: Cycles for which the units' reset is asserted; it must reach all of them within as many.
 RESET_CYCLES = 8
-#: Counters cleared by one flip-flop.
-_COUNTERS_AT_ONCE = 4
 #: Events that are counted in addition to cycles, in the order of COUNTERS.
 EVENTS = COUNTERS[1:]
+_FIRST_EVENT, _LAST_EVENT = f"counter_{EVENTS[0]}", f"counter_{EVENTS[-1]}"
 _OFFSET = {register.name: register.offset_bytes for register in REGISTERS}
 #: Writable bits of each register: addresses are multiples of 16, the length of the commands is a multiple of 4.
 _MASKS = {"command_offset": ~15, "command_bytes": ~3, "watchdog": ~0, **{f"base{region}": ~15 for region in range(4)}}
@@ -107,8 +107,7 @@ class Registers(wiring.Component):
         """Keep the written registers, choose the first error, count, step the states."""
         m = Module()
         status = _Status()
-        counters = [Signal(32, name=f"counter_{name}") for name in counted(self._config)]
-        self._host(m, status, counters)
+        self._host(m, status)
         asked_start = Signal()
         asked_stop = Signal()
         control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
@@ -116,7 +115,6 @@ class Registers(wiring.Component):
         asked = _Asked(asked_start, asked_stop)
         error = self._first_error(m)
         finished = delayed(m, self.finished, 2, "finished", control=True)
-        begins, events = self._count(m, counters)
 
         # Drain and reset begin as soon as a run ends, so that a start need not wait for them.
         again = Signal()
@@ -124,33 +122,40 @@ class Registers(wiring.Component):
             drained = Signal()
             m.d.sync += [drained.eq(states.ongoing("DRAIN") & self.channels_idle),
                          self.draining.eq(states.ongoing("DRAIN")), self.asked.eq(asked_start | asked_stop)]
-            m.d.sync += [self.running.eq(states.ongoing("RUN")), begins.eq(states.ongoing("START")),
-                         events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))]
+            m.d.sync += self.running.eq(states.ongoing("RUN"))
             self._run(m, status, asked, again, error, finished)
             self._end(m, status, asked, again, drained)
         return m
 
-    def _host(self, m: Module, status: "_Status", counters: list[Signal]) -> None:
-        """Host access: write the registers of a run while none is in progress, read all of them."""
+    def _host(self, m: Module, status: "_Status") -> None:
+        """Host access: write the registers of a run while none is in progress, read all of them.
+
+        For the host a run is over when its counters have settled.
+        """
+        cycles, events, settles = self._count(m)
         kept = {name: Signal(32, name=name) for name in _MASKS}
         m.d.comb += [
             *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
             self.command_bytes.eq(kept["command_bytes"]), self.watchdog.eq(kept["watchdog"]),
-            self.interrupt.eq(status.done | status.failed),
+            self.interrupt.eq((status.done | status.failed) & ~settles),
         ]
         m.d.sync += self.command_addr.eq(kept["base0"] + kept["command_offset"])
 
         values = {
-            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags,
+            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags(settles),
             "error_code": status.error_code, "error_unit": status.error_unit, "error_index": status.error_index,
-            **kept,
-            **{counter.name: counter for counter in counters},
+            **kept, "counter_cycles": cycles,
         }
+        read_at = {name: self.addr[2:] == _OFFSET[name] >> 2 for name in values}
+        if events is not None:
+            values["events"] = events
+            read_at["events"] = ((self.addr[2:] >= _OFFSET[_FIRST_EVENT] >> 2)
+                                 & (self.addr[2:] <= _OFFSET[_LAST_EVENT] >> 2))
         # An OR of masked values: a chain of multiplexers would be mapped to a reset of the register, on slow wires.
         read_data: Any = 0
         for name, value in values.items():
             reads = Signal(name=f"reads_{name}")
-            m.d.sync += reads.eq(self.addr[2:] == _OFFSET[name] >> 2)
+            m.d.sync += reads.eq(read_at[name])
             read_data = read_data | Mux(reads, value, 0)
         m.d.sync += self.read_data.eq(read_data)
         for name, register in kept.items():
@@ -184,22 +189,22 @@ class Registers(wiring.Component):
         ]
         return _Error(wrong, first, first_code, first_index, first_behind)
 
-    def _count(self, m: Module, counters: list[Signal]) -> tuple[Signal, Signal]:
-        """Count cycles and events; return the flag that clears the counters, and the events.
+    def _count(self, m: Module) -> tuple[Signal, Signal | None, Value]:
+        """Count cycles, and events; return both counters and whether the latter settle.
 
-        Counters are hundreds of flip-flops: clears and events reach them some cycles late, a group per cycle.
+        The counter of events is that at `addr`, one cycle later; None with few counters.
         """
-        running, begins = self.running, Signal()
-        events = Signal(len(EVENTS))
-        clears: Any = begins
-        for number, (counter, event) in enumerate(zip(counters, Cat(running, events), strict=False)):
-            if number and number % _COUNTERS_AT_ONCE == 0:
-                clears = delayed(m, clears, 1, f"clears{number}", control=True)
-            counts = delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)
-            m.d.sync += counter.eq(counter + counts)
-            with m.If(clears):
-                m.d.sync += counter.eq(0)
-        return begins, events
+        begins, cycles = Signal(), Signal(32, name="counter_cycles")
+        m.d.sync += [begins.eq(self.start), cycles.eq(cycles + self.running)]
+        with m.If(begins):
+            m.d.sync += cycles.eq(0)
+        if self._config.few_counters:
+            return cycles, None, Const(0, 1)
+        m.submodules.counters = counters = EventCounters(len(EVENTS))
+        m.d.sync += counters.events.eq(self.events)
+        m.d.comb += [counters.clear.eq(begins), counters.running.eq(self.running),
+                     counters.index.eq(self.addr[2:] - (_OFFSET[_FIRST_EVENT] >> 2))]
+        return cycles, counters.value, counters.settles
 
     def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",
              finished: Signal) -> None:
@@ -258,10 +263,9 @@ class _Status:
         self.busy, self.done, self.failed, self.owed = Signal(), Signal(), Signal(), Signal()
         self.error_code, self.error_unit, self.error_index = Signal(4), Signal(3), Signal(32, name="error_index")
 
-    @property
-    def flags(self) -> Value:
-        """The register `status`."""
-        return Cat(self.busy, self.done, self.failed, self.owed)
+    def flags(self, settles: Value) -> Value:
+        """Return the register `status`, while counters settle that of a run which goes on."""
+        return Cat(self.busy | settles, self.done & ~settles, self.failed & ~settles, self.owed)
 
     def fail(self, unit: ValueLike, code: ValueLike, index: ValueLike) -> list[Any]:
         """Return the assignments that end a run with an error of operation `index`."""

@@ -1,6 +1,7 @@
 """The registers with a host and the units around them, each of their signals by its name."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -15,7 +16,8 @@ from tq_hw.isa.control import (
 )
 from tq_hw.isa.layout import Unit
 
-TINY = PRESETS["tiny"]
+#: With few counters a run is over for the host at once.
+TINY = replace(PRESETS["tiny"], few_counters=1)
 OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 START, STOP = 1, 2
 #: Written registers, and the bits that they keep.
