@@ -166,28 +166,27 @@ class Registers(wiring.Component):
         """Choose among the units' errors: of several in one cycle, the first unit's.
 
         Errors are delayed by three cycles, which keeps the choice off the paths of the units and of the state. The end
-        of a run is delayed with them.
+        of a run is delayed with them. In two cycles a unit starts one more operation at most, so that `runs` is still
+        less than 2^NUMBER_BITS after the one with the error.
         """
         codes = Signal(self.errors.shape())
-        runs = Signal(self.runs.shape())
-        behind = Signal(self.error_at.shape())
-        m.d.sync += [codes.eq(self.errors), runs.eq(self.runs),
-                     *(behind[unit].eq(self.runs[unit][:NUMBER_BITS] - self.error_at[unit]) for unit in Unit)]
+        at = Signal(self.error_at.shape())
+        m.d.sync += [codes.eq(self.errors), at.eq(self.error_at)]
         chosen: Any = Unit.CONTROL
         for unit in reversed(Unit):
             chosen = Mux(codes[unit] != 0, unit, chosen)
         wrong, first = Signal(), Signal(3)
-        first_code, first_index, first_behind = Signal(4), Signal(32), Signal(NUMBER_BITS)
+        first_code, first_run, first_at = Signal(4), Signal(32), Signal(NUMBER_BITS)
         unit_wrong = Signal(3)
-        codes_then, runs_then = delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")
-        behind_then = delayed(m, behind, 1, "behind")
+        codes_then, at_then = delayed(m, codes, 1, "codes"), delayed(m, at, 1, "error_at")
         m.d.sync += [
             unit_wrong.eq(chosen), wrong.eq(delayed(m, codes.as_value().any(), 1, "any_code", control=True)),
             first.eq(unit_wrong), first_code.eq(Array(codes_then[unit] for unit in Unit)[unit_wrong]),
-            first_index.eq(Array(runs_then[unit] for unit in Unit)[unit_wrong]),
-            first_behind.eq(Array(behind_then[unit] for unit in Unit)[unit_wrong]),
+            first_run.eq(Array(self.runs[unit] for unit in Unit)[unit_wrong]),
+            first_at.eq(Array(at_then[unit] for unit in Unit)[unit_wrong]),
         ]
-        return _Error(wrong, first, first_code, first_index, first_behind)
+        rounds = first_run[NUMBER_BITS:] - (first_run[:NUMBER_BITS] < first_at)
+        return _Error(wrong, first, first_code, Cat(first_at, rounds)[:32])
 
     def _count(self, m: Module) -> tuple[Signal, Signal | None, Value]:
         """Count cycles, and events; return both counters and whether the latter settle.
@@ -225,7 +224,7 @@ class Registers(wiring.Component):
         with m.State("RUN"):
             with m.If(error.wrong):
                 m.d.sync += [status.busy.eq(0), self.halt.eq(1),
-                             *status.fail(error.unit, error.code, error.index - error.behind)]
+                             *status.fail(error.unit, error.code, error.index)]
                 m.next = "DRAIN"
             with m.Elif(finished):
                 m.d.sync += [status.busy.eq(0), status.done.eq(1), self.halt.eq(1)]
@@ -292,6 +291,5 @@ class _Error:
     unit: Signal
     #: Its Status.
     code: Signal
-    #: Operations that the unit has started, and by how many the error is about an earlier one, modulo 2^NUMBER_BITS.
-    index: Signal
-    behind: Signal
+    #: Number of its operation.
+    index: Value

@@ -65,10 +65,11 @@ class Tokens(wiring.Component):
                     continue
                 count = Signal(_TOKEN_BITS, name=f"{WORKERS[giver].name.lower()}_to_{WORKERS[taker].name.lower()}")
                 grown = Signal(_TOKEN_BITS + 1, name=f"{count.name}_next")
-                # `give` and `take` are late in their cycles, so they only select.
+                # `give` and `take` are late in their cycles: neither waits for two adders.
                 given, wanted = source.post[taker], target.wait[giver]
-                m.d.comb += grown.eq(Mux(source.give, Mux(target.take, count + given - wanted, count + given),
-                                         Mux(target.take, count - wanted, count)))
+                left = Signal(_TOKEN_BITS, name=f"{count.name}_left")
+                m.d.comb += [left.eq(count - wanted),
+                             grown.eq(Mux(target.take, left, count) + Mux(source.give, given, 0))]
                 over = Signal(name=f"{count.name}_over")
                 m.d.sync += [count.eq(grown), over.eq(grown[_TOKEN_BITS])]
                 overflows.append(over)

@@ -70,8 +70,11 @@ class Host:
         await self.tick()
         assert self.starts == [self.now - 1]
 
-    async def fail(self, unit: Unit, code: Status, run: int = 0, started: int | None = None) -> None:
-        """Let a unit say an error about a RUN, by default the last one it started, and let that come to the status."""
+    async def fail(self, unit: Unit, code: Status, run: int = 0, started: int | None = None, grows: int = 1) -> None:
+        """Let a unit say an error about a RUN, by default the last one it started, and let that come to the status.
+
+        Meanwhile the unit starts `grows` more.
+        """
         started = run + 1 if started is None else started
         self.ctx.set(self.dut.errors[unit], code)
         self.ctx.set(self.dut.error_at[unit], run % (1 << NUMBER_BITS))
@@ -79,7 +82,7 @@ class Host:
         await self.tick()
         self.ctx.set(self.dut.errors[unit], 0)
         self.ctx.set(self.dut.error_at[unit], (run + 3) % (1 << NUMBER_BITS))
-        self.ctx.set(self.dut.runs[unit], started + 5)
+        self.ctx.set(self.dut.runs[unit], started + grows)
         await self.tick(NEWS_CYCLES)
 
     async def finish(self, cycles: int = NEWS_CYCLES) -> None:

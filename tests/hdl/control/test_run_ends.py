@@ -128,13 +128,14 @@ def test_the_first_error_stops_the_machine(unit: Unit) -> None:
     simulate(bench)
 
 
-@pytest.mark.parametrize("behind", range(1 << NUMBER_BITS))
-def test_an_error_names_its_run_by_the_low_bits_of_its_number(behind: int) -> None:
-    """From the next RUN to the seventh before it."""
+@pytest.mark.parametrize(("behind", "grows"), [
+    (behind, grows) for behind in range(1 << NUMBER_BITS) for grows in (0, 1) if behind + grows < 1 << NUMBER_BITS])
+def test_an_error_names_its_run_by_the_low_bits_of_its_number(behind: int, grows: int) -> None:
+    """From the next RUN to the seventh before it, also if the unit starts another one meanwhile."""
     async def bench(host: Host) -> None:
         for started in (0, 1, 7, 8, 77):
             await host.begin()
-            await host.fail(Unit.VECTOR, Status.BAD_OPERATION, started - behind, started)
+            await host.fail(Unit.VECTOR, Status.BAD_OPERATION, started - behind, started, grows)
             assert await host.status() == (
                 STATUS_ERROR, Status.BAD_OPERATION, Unit.VECTOR, (started - behind) % (1 << 32))
             await host.rest()
