@@ -72,7 +72,7 @@ class Config:
     vector_words : int32 words (of `requantize_lanes` lanes) of the vector register file, in eight registers
     activation_lanes : lanes that compute logistic and tanh of int16, a divisor of `requantize_lanes`; 0: none
     dsp_packing : products that share a multiplier of the array, 2, or 0: one each; makes no difference to a program
-    dsp_preadders : 1: multipliers, accumulators add two of which one is 0; 0: LUTs choose; no difference to a program
+    dsp_preadders : 1: multipliers add two bytes of which one is 0; 0: LUTs choose; no difference to a program
     block_uops : 1: micro-operations are kept in block RAM; 0: in small RAMs of LUTs; no difference to a program
     few_counters : 1: cycles alone are counted; 0: also what each unit did and waited for; no difference to a program
     compressed_weights : 1: the load unit decodes compressed weights (isa/weight_code.py); 0: it does not

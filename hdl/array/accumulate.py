@@ -3,7 +3,6 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
-from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -80,20 +79,16 @@ class Accumulators(wiring.Component):
 
         # Stages 2 to 5: delay the flags.
         keep5 = delayed(m, tag.keep, 4, "keep", control=True)
-        overwrite3 = delayed(m, tag.overwrite, 2, "overwrite")
-        odd3 = delayed(m, buffer[0], 2, "odd")
-        odd5 = delayed(m, odd3, 2, "odd_late")
+        odd5 = delayed(m, buffer[0], 4, "odd")
         address5 = delayed(m, address, 4, "address")
         m.d.comb += [
             filled.eq(delayed(m, tag.keep & tag.full, 4, "filled", control=True)),
             self.done.eq(delayed(m, tag.operation_end, 4, "operation_end", control=True)),
         ]
-        # With `dsp_preadders` each memory has an addend register; the one not read is 0, and the two are ORed.
-        addends: list[Any] = [Signal(word_shape, name=f"addend{number}" if config.dsp_preadders else "addend",
-                                     reset_less=True) for number in range(1 + config.dsp_preadders)]
+        # Each memory has an addend register. The one not read is 0, so an OR chooses, within the adder's cells.
+        addends: list[Any] = [Signal(word_shape, name=f"addend{number}", reset_less=True) for number in range(2)]
         total: Any = Signal(word_shape, reset_less=True)
-        m.d.sync += [total[c].eq((addends[0][c] | addends[1][c] if config.dsp_preadders else addends[0][c])
-                                 + self.psum[c]) for c in range(config.cols)]
+        m.d.sync += [total[c].eq((addends[0][c] | addends[1][c]) + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
         vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
@@ -115,12 +110,11 @@ class Accumulators(wiring.Component):
                 write.data.eq(total.as_value()),
             ]
 
-        if config.dsp_preadders:
-            for number, output in enumerate(outputs):
-                none = delayed(m, tag.overwrite | (buffer[0] != number), 2, f"none{number}")
-                self._keep(m, addends[number], output, none)
-        else:
-            self._keep(m, addends[0], Mux(odd3, outputs[1], outputs[0]), overwrite3)
+        for number, output in enumerate(outputs):
+            none = delayed(m, tag.overwrite | (buffer[0] != number), 2, f"none{number}")
+            m.d.sync += addends[number].as_value().eq(output)
+            with m.If(none):
+                m.d.sync += addends[number].as_value().eq(0)
         held = Signal(32 * config.cols, reset_less=True)
         with m.If(granted3):
             m.d.sync += held.eq(Mux(vector_odd3, outputs[1], outputs[0]))
@@ -146,10 +140,3 @@ class Accumulators(wiring.Component):
         with m.If(self.acc.release):
             m.d.sync += read_buffer.eq(read_buffer + 1)
         return read_buffer, filled
-
-    @staticmethod
-    def _keep(m: Module, addend: Any, word: Value, none: Value) -> None:
-        """Load the addend with a word, or with 0."""
-        m.d.sync += addend.as_value().eq(word)
-        with m.If(none):
-            m.d.sync += addend.as_value().eq(0)

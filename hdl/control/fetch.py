@@ -13,7 +13,7 @@ from tq_hw.hdl.bus.read_buffer import ReadBuffer
 from tq_hw.hdl.control.tokens import WORKERS
 from tq_hw.hdl.control.unit_control import HeaderLayout
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.hdl.parts.queues import Queue, SkidBuffer
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer, Stage
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.layout import BURST_BYTES, FETCH_BYTES, FEW_WORDS, QUEUE_WORDS, Unit
@@ -119,7 +119,7 @@ class Fetch(wiring.Component):
             queues[unit] = queue = Queue(32, QUEUE_WORDS, registered=True)
             m.submodules[f"queue_{name}"] = queue
             # From block RAM into a register, before the word is decoded.
-            m.submodules[f"next_{name}"] = ahead = SkidBuffer(32)
+            m.submodules[f"next_{name}"] = ahead = Stage(32)
             m.d.comb += queue.i.payload.eq(dealt)
             wiring.connect(m, queue.o, ahead.i)
             wiring.connect(m, ahead.o, wiring.flipped(getattr(self, name)))

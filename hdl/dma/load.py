@@ -125,7 +125,10 @@ class LoadUnit(wiring.Component):
         op = self.i.payload
         with m.If(op.coded):
             m.d.comb += ahead.i.payload.run_bytes.eq(0)
-        with m.If(~decoder.idle):
+        # Late, so it comes from a register: while a run is new, `held` says that the unit is not idle.
+        decodes = Signal()
+        m.d.sync += decodes.eq(~decoder.idle)
+        with m.If(decodes):
             m.d.comb += self.idle.eq(0)
         wiring.connect(m, addresses.beats, decoder.beats)
         wiring.connect(m, addresses.firsts, decoder.firsts)

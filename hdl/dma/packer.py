@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Array, Const, Module, Mux, Signal
+from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -112,10 +112,11 @@ class Packer(wiring.Component):
         in_run = Signal()
         next_addr = Signal(addr_bits)
         addr = Signal(addr_bits)
-        burst_addr = Signal(addr_bits)
         length = Signal(room_bits)
         run_end = Signal()
         close = Signal()
+        # All beats of a burst lie in one block of BURST_BYTES, so its first beat differs in the low bits only.
+        first = (addr - length)[:room_bits]
         m.d.comb += [
             run_end.eq(window.run_ends.bit_select(get, 1)),
             addr.eq(Mux(in_run, next_addr, self.runs.payload)),
@@ -127,15 +128,13 @@ class Packer(wiring.Component):
             self.beats.valid.eq(pop), self.beats.payload.data.eq(Array(window.beats)[get]),
             self.beats.payload.strobe.eq(Array(window.strobes)[get]), self.beats.payload.last.eq(close),
             self.bursts.valid.eq(pop & close), self.bursts.payload.length.eq(length),
-            self.bursts.payload.addr.eq(Mux(length == 0, addr, burst_addr) << lanes),
+            self.bursts.payload.addr.eq(Cat(first, addr[room_bits:]) << lanes),
             self.bursts.payload.last.eq(window.op_ends.bit_select(get, 1)),
         ]
         with m.If(pop):
             m.d.sync += [
                 get.eq(get + 1), in_run.eq(~run_end), next_addr.eq(addr + 1), length.eq(Mux(close, 0, length + 1)),
             ]
-            with m.If(length == 0):
-                m.d.sync += burst_addr.eq(addr)
 
 
 class _Word:

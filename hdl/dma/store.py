@@ -11,7 +11,7 @@ from tq_hw.hdl.dma.packer import Packer
 from tq_hw.hdl.dma.store_plan import StorePlan, TakeLayout
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.parts.queues import Queue, SkidBuffer
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer, Stage
 from tq_hw.hdl.signatures import ReadSignature, bank_of, granted, operation_signature
 from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.control import Status
@@ -117,7 +117,7 @@ class StoreUnit(wiring.Component):
         # Two more may have entered since the levels were read.
         m.d.sync += packer.room.eq((beats.level <= _BEATS - 4) & (bursts.level <= _BURSTS - 3))
         # From block RAM into a register, before the write channel's logic.
-        m.submodules.next_beat = next_beat = SkidBuffer(WriteBeatLayout(config))
+        m.submodules.next_beat = next_beat = Stage(WriteBeatLayout(config))
         wiring.connect(m, beats.o, next_beat.i)
         wiring.connect(m, next_beat.o, wiring.flipped(self.beats))
         wiring.connect(m, bursts.o, wiring.flipped(self.bursts))

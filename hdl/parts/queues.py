@@ -1,4 +1,4 @@
-"""Buffered streams: a skid buffer of two entries, and queues in RAM."""
+"""Buffered streams: a register, a skid buffer of two entries, and queues in RAM."""
 
 from amaranth import Cat, Module, Mux, Signal
 from amaranth.hdl import Shape, ShapeLike
@@ -8,7 +8,7 @@ from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 
-__all__ = ["Queue", "SkidBuffer"]
+__all__ = ["Queue", "SkidBuffer", "Stage"]
 
 
 class SkidBuffer(wiring.Component):
@@ -46,6 +46,35 @@ class SkidBuffer(wiring.Component):
         # Copied speculatively, because `o.ready` may be late.
         with m.If(~back_valid):
             m.d.sync += back.eq(self.i.payload)
+        return m
+
+
+class Stage(wiring.Component):
+    """Cut the paths of `payload` and `valid` of a stream, at full rate, without a LUT per bit.
+
+    Latency 1 cycle; holds one entry. `o.valid` is a register, `i.ready` depends on `o.ready`.
+
+    Members
+    -------
+    i : In(stream of `shape`)
+    o : Out(stream of `shape`)
+    """
+
+    i: stream.Interface
+    o: stream.Interface
+
+    def __init__(self, shape: ShapeLike) -> None:
+        self._shape = shape
+        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+    def elaborate(self, platform: object) -> Module:
+        """Load the register whenever it is free."""
+        m = Module()
+        entry = Signal(self._shape, reset_less=True)
+        valid = Signal()
+        m.d.comb += [self.i.ready.eq(~valid | self.o.ready), self.o.payload.eq(entry), self.o.valid.eq(valid)]
+        with m.If(self.i.ready):
+            m.d.sync += [valid.eq(self.i.valid), entry.eq(self.i.payload)]
         return m
 
 

@@ -9,7 +9,7 @@ from tq_hw.isa.layout import FEW_WORDS, QUEUE_WORDS, Unit
 __all__ = ["CommandQueues"]
 
 #: Words of a queue that have left its RAM, between it and the unit.
-_WORDS_AHEAD = 2
+_WORDS_AHEAD = 1
 #: Units for whose short queues fetch gets priority.
 _HURRIES = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR)
 

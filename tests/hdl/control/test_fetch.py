@@ -26,7 +26,7 @@ END = pack(HEADER, {"unit": Unit.CONTROL, "run": 1})
 #: The queues that are urgent when they run short, and the words below which they do.
 HURRIED, FEW_WORDS = (Unit.LOAD, Unit.ARRAY, Unit.VECTOR), 64
 #: Words of a queue that are past its level, on their way to the unit.
-AHEAD_WORDS = 2
+AHEAD_WORDS = 1
 
 
 def words_of(command: Command) -> list[int]:

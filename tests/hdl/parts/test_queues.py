@@ -1,4 +1,4 @@
-"""The queue with a register at its output against the standard library's, cycle by cycle."""
+"""The queue with a register at its output against the standard library's, cycle by cycle; the register of a stream."""
 
 import random
 from typing import Any
@@ -9,7 +9,7 @@ from amaranth.lib.fifo import SyncFIFOBuffered
 from amaranth.sim import Simulator
 from stalls import STALLS
 
-from tq_hw.hdl.parts.queues import Queue
+from tq_hw.hdl.parts.queues import Queue, Stage
 
 _CYCLES = 300
 _BITS = 12
@@ -38,6 +38,35 @@ def test_is_the_buffered_fifo_of_the_standard_library(depth: int, idle: float, r
             await ctx.tick()
 
     simulator = Simulator(m)
+    simulator.add_clock(1e-6)
+    simulator.add_testbench(process)
+    simulator.run()
+
+
+@pytest.mark.parametrize(("idle", "refuses"), STALLS)
+def test_a_stage_passes_all_entries_at_full_rate(idle: float, refuses: float) -> None:
+    """Each in its order; it takes one whenever it is free or its entry leaves."""
+    dut = Stage(_BITS)
+    rng = random.Random(f"{idle} {refuses}")
+    sent: list[int] = []
+    got: list[int] = []
+
+    async def process(ctx: Any) -> None:
+        for _ in range(_CYCLES):
+            valid, ready, entry = rng.random() >= idle, rng.random() >= refuses, rng.randrange(1 << _BITS)
+            ctx.set(dut.i.valid, valid)
+            ctx.set(dut.o.ready, ready)
+            ctx.set(dut.i.payload, entry)
+            holds = len(sent) - len(got)
+            assert (ctx.get(dut.o.valid), ctx.get(dut.i.ready)) == (holds, not holds or ready)
+            if holds and ready:
+                got.append(ctx.get(dut.o.payload))
+            if valid and (not holds or ready):
+                sent.append(entry)
+            await ctx.tick()
+        assert got == sent[:len(got)] and len(got) > 30
+
+    simulator = Simulator(dut)
     simulator.add_clock(1e-6)
     simulator.add_testbench(process)
     simulator.run()
