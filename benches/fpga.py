@@ -25,11 +25,12 @@ from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
-from tq_hw.boards.build import block_registers, carry_inputs, floorplan, lut_functions
+from tq_hw.boards.build import block_registers, carry_inputs, floorplan, lut_depths, lut_functions, lut_pairs
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing, read_json
 from tq_hw.boards.build.floorplan import place_blocks
+from tq_hw.boards.build.lut_pairs import pair_luts
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.hdl.accelerator import Accelerator
 from tq_hw.hdl.array.unit import ArrayUnit
@@ -107,7 +108,7 @@ class FpgaResult:
 def sources_hash() -> str:
     """Return a hash of the hardware's sources and the tools' versions; MissingToolError if a tool is missing."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for module in (block_registers, carry_inputs, floorplan, lut_functions):
+    for module in (block_registers, carry_inputs, floorplan, lut_depths, lut_functions, lut_pairs):
         digest.update(inspect.getsource(module).encode())
     for package in ("tq_hw.hdl", "tq_hw.isa"):
         spec = importlib.util.find_spec(package)
@@ -144,7 +145,7 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
                                                    "design.json; tee -q -o stat.json stat -json"], folder)
         resources = count_cells(read_json(folder / "stat.json"), "ecp5")
         absorb_registers(folder / "design.json")
-        resources["luts"] -= pack_carry_inputs(folder / "design.json")
+        resources["luts"] -= pack_carry_inputs(folder / "design.json") + pair_luts(folder / "design.json")
         place_blocks(folder / "design.json", DEVICE)
 
         say(f"{design}: place and route")

@@ -19,6 +19,7 @@ from tq_hw.boards.build.figures import Timing, count_cells, modules, read_json, 
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.folder import FailedStepError
 from tq_hw.boards.build.gowin import PACKED, gowin_commands, synthesis_options
+from tq_hw.boards.build.lut_pairs import pair_luts
 from tq_hw.boards.build.open_netlist import SINGLE_PORT, SINGLE_PORT_FILE, clock_table, prepare, synthesis_script
 from tq_hw.boards.build.open_pins import PINS_FILE, pin_constraints
 from tq_hw.boards.build.openxc7 import FASM, OpenFlow, openxc7_timing
@@ -167,6 +168,7 @@ def _synthesize(steps: Steps, board: Board, memory: Memory, image: bytes, seed: 
         if board.toolchain is Toolchain.ECP5:
             absorb_registers(steps.folder / f"{TOP}.json")
             resources["luts"] -= pack_carry_inputs(steps.folder / f"{TOP}.json")
+            resources["luts"] -= pair_luts(steps.folder / f"{TOP}.json")
             place_blocks(steps.folder / f"{TOP}.json", board.device.name)
     return resources, commands
 
