@@ -1,10 +1,10 @@
 """Compute in two LUTs of an ECP5 what Yosys computes in three or more.
 
-A choice of four bits has six inputs. Yosys needs three LUT4, or four where it joins them by the multiplexers of a slice.
-Two are enough: the first chooses between two bits, or passes one select on; the second takes what it gives, or chooses
-by it between the other two bits. In general a function of up to seven inputs takes two LUTs, one behind the other, if
-for each value of the inputs that only the second reads and of those that both read, one bit tells all that matters of
-the others: the decomposition of Ashenhurst and Curtis (J. P. Roth, R. M. Karp, "Minimization over Boolean graphs", 1962).
+A choice of four bits has six inputs. Yosys needs three LUT4, or four that the multiplexers of a slice join. Two are
+enough: the first chooses between two bits, or passes one select on; the second takes what it gives, or chooses by it
+between the other two bits. In general a function of up to seven inputs takes two LUTs, one behind the other, if for
+each value of the inputs that both read, one bit tells all that matters of those that only the first reads
+(J. P. Roth, R. M. Karp, "Minimization over Boolean graphs", IBM Journal, 1962).
 
 A bit that passed one level may then pass two. A pair is made only if the longest way through it gets no longer.
 """
@@ -146,7 +146,7 @@ class _Module:
         return value(out)
 
     def _replace(self, cone: _Cone) -> int:
-        """Replace a cone by the pair with the shortest ways; return how many LUTs fewer there are, 0 if there is none."""
+        """Replace a cone by the pair with the shortest ways; return how many LUTs fewer there are."""
         depths = self._depths
         after = depths.after[cone.out]
 

@@ -1,31 +1,18 @@
 """Which LUTs are packed into carry cells, and that sums and carries stay the same, on handwritten netlists."""
 
-import json
 import random
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
+from netlists import PINS, cells_of, free_nets, lut, net_values, table_of, write
 
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 
 #: What Yosys writes for a bit of an adder: A ^ B ^ C with D at 1, and A as the carry.
 ADDER = 0x96AA
-PINS = "ABCD"
 SUM, CARRY_IN = 900, 901
-
-
-def table_of(function: Any, inputs: int = 4) -> int:
-    """Return the table of a LUT4 that computes a function of its first inputs."""
-    return sum(int(bool(function(*(index >> bit & 1 for bit in range(inputs))))) << index for index in range(16))
-
-
-def lut(out: int, table: int, *nets: Any) -> dict[str, Any]:
-    pins = dict(zip(PINS, [*nets, *["0"] * (4 - len(nets))], strict=True))
-    return {"type": "LUT4", "parameters": {"INIT": f"{table:016b}"},
-            "connections": {pin: [net] for pin, net in pins.items()} | {"Z": [out]},
-            "port_directions": dict.fromkeys(PINS, "input") | {"Z": "output"}}
 
 
 def carry(*halves: tuple[Any, ...], tables: tuple[int, int] = (ADDER, ADDER)) -> dict[str, Any]:
@@ -39,31 +26,12 @@ def carry(*halves: tuple[Any, ...], tables: tuple[int, int] = (ADDER, ADDER)) ->
             "port_directions": dict.fromkeys(["CIN", *pins], "input") | dict.fromkeys(outputs, "output")}
 
 
-def write(tmp_path: Path, cells: dict[str, Any], ports: dict[str, Any] | None = None) -> Path:
-    file = tmp_path / "top.json"
-    file.write_text(json.dumps({"modules": {"top": {"ports": ports or {}, "cells": cells}, "box": {}}}),
-                    encoding="utf-8")
-    return file
-
-
-def cells_of(file: Path) -> Any:
-    return json.loads(file.read_text(encoding="utf-8"))["modules"]["top"]["cells"]
-
-
 def evaluated(cells: dict[str, Any], nets: dict[Any, int]) -> dict[str, tuple[int, int, int]]:
     """Return sums and carry of each carry cell for given values of the nets that no LUT drives.
 
     Lattice and Yosys' model define the cell so: a LUT4, and a LUT2 that shares its first four bits.
     """
-    values = {"0": 0, "1": 1, "x": 0} | nets
-    waiting = [cell for cell in cells.values() if cell["type"] == "LUT4"]
-    while waiting:
-        ready = [cell for cell in waiting if all(cell["connections"][pin][0] in values for pin in PINS)]
-        assert ready
-        for cell in ready:
-            at = sum(values[cell["connections"][pin][0]] << bit for bit, pin in enumerate(PINS))
-            values[cell["connections"]["Z"][0]] = int(cell["parameters"]["INIT"], 2) >> at & 1
-        waiting = [cell for cell in waiting if cell not in ready]
+    values = net_values(cells, nets)
     found = {}
     for name, cell in cells.items():
         if cell["type"] != "CCU2C":
@@ -85,9 +53,7 @@ def check(tmp_path: Path, cells: dict[str, Any], gone: int) -> Any:
     assert pack_carry_inputs(file) == gone
     packed = cells_of(file)
     assert len(packed) == len(cells) - gone
-    driven = {cell["connections"]["Z"][0] for cell in cells.values() if cell["type"] == "LUT4"}
-    free = sorted({nets[0] for cell in cells.values() for pin, nets in cell["connections"].items()
-                   if cell["port_directions"][pin] == "input" and not isinstance(nets[0], str)} - driven)
+    free = free_nets(cells)
     for values in product((0, 1), repeat=len(free)):
         nets = dict(zip(free, values, strict=True))
         assert evaluated(packed, nets) == evaluated(cells, nets)

@@ -12,6 +12,7 @@ from verilated import RTL, yosys
 
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
+from tq_hw.boards.build.lut_pairs import pair_luts
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
 from tq_hw.hdl.simulation import SimulatedAccelerator
@@ -36,6 +37,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     yosys(folder, "read_rtlil machine.il; synth_ecp5 -noiopad -top accelerator; write_json netlist.json")
     assert absorb_registers(folder / "netlist.json") > 16 * CONFIG.rows * CONFIG.cols
     assert pack_carry_inputs(folder / "netlist.json") > 32 * CONFIG.cols
+    assert pair_luts(folder / "netlist.json") > 50
     yosys(folder, "read_json netlist.json; write_verilog -noattr -noexpr netlist.v")
     netlist = (folder / "netlist.v").read_text(encoding="utf-8")
     assert "MULT18X18D" in netlist and "DP16KD" in netlist and "TRELLIS_FF" in netlist
