@@ -72,7 +72,9 @@ class _Module:
     def _cones(self, root: str) -> Iterator[_Cone]:
         """Yield the cones of a root that have three LUTs or more and few inputs, those with most LUTs first."""
         whole = self._joined(root)
-        if whole is None:
+        # A slice joins its LUTs by PFUMX, and these by L6MUX21, which a LUT cannot drive.
+        if whole is None or any(pin in ("D0", "D1") and self._cells[name]["type"] == "L6MUX21"
+                                for name, pin in self._depths.readers[self._out(root)] if name):
             return
         leaves = [leaf for net in self._inputs(whole) if (leaf := self._leaf(net, whole)) is not None]
         for count in (2, 1, 0):
@@ -81,8 +83,11 @@ class _Module:
                 inputs = self._inputs(cells)
                 luts = sum(self._cells[name]["type"] == "LUT4" for name in cells)
                 if luts > 2 and len(inputs) <= _MOST_INPUTS:
-                    out = self._cells[root]["connections"]["Z"][0]
+                    out = self._out(root)
                     yield _Cone(out, cells, inputs, self._table(out, cells, inputs), luts)
+
+    def _out(self, name: str) -> Net:
+        return self._cells[name]["connections"]["Z"][0]
 
     def _joined(self, root: str) -> tuple[str, ...] | None:
         """Return a cell with the cells that a slice joins to it; None if one of those has other readers."""
@@ -106,7 +111,7 @@ class _Module:
 
     def _inputs(self, cells: tuple[str, ...]) -> tuple[Net, ...]:
         """Return the nets on which a cone depends."""
-        nets = {self._cells[name]["connections"]["Z"][0] for name in cells}
+        nets = {self._out(name) for name in cells}
         found: dict[Net, None] = {}
         for name in cells:
             cell = self._cells[name]
@@ -119,7 +124,7 @@ class _Module:
         """Return the function of a cone: bit i is its value where input k is bit k of i."""
         ones = (1 << (1 << len(inputs))) - 1
         values: dict[Net, int] = {net: _variable(len(inputs), bit) for bit, net in enumerate(inputs)}
-        drivers = {self._cells[name]["connections"]["Z"][0]: self._cells[name] for name in cells}
+        drivers = {self._out(name): self._cells[name] for name in cells}
 
         def value(net: Net) -> int:
             if isinstance(net, str):

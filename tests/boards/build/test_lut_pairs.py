@@ -88,6 +88,15 @@ def test_no_way_gets_longer(late: tuple[int, ...], gone: int, tmp_path: Path) ->
     assert longest(check(tmp_path, cells, gone)) == longest(cells)
 
 
+def test_what_a_slice_joins_further_stays(tmp_path: Path) -> None:
+    """A L6MUX21 takes the output of a PFUMX or of another L6MUX21, no LUT's."""
+    more = {"join": mux(OUT + 50, "L6MUX21", OUT, 60, 22), "third": mux(60, "PFUMX", 61, 62, 23),
+            "lut61": lut(61, AND, 70, 71), "lut62": lut(62, AND, 72, 73)}
+    for cells in (JOINED, WIDE):
+        paired = check(tmp_path, {**cells, **more, **sink(OUT + 50)}, 0, (OUT + 50,))
+        assert paired["root"]["type"] == cells["root"]["type"]
+
+
 @pytest.mark.parametrize("seed", range(300))
 def test_random_cells(seed: int, tmp_path: Path) -> None:
     """Trees of LUTs and multiplexers with any tables."""
