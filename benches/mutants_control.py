@@ -8,8 +8,8 @@ CONTROL_MUTANTS = (
     *mutants("control/tokens.py", ("tests/hdl/control/test_tokens.py",), {
         "test_random_traffic": (
             ("token lost when given and taken in one cycle",
-             "Mux(target.take, count + given - wanted, count + given)",
-             "Mux(target.take, count - wanted, count + given)"),
+             "Mux(target.take, left, count) + Mux(source.give, given, 0)",
+             "Mux(target.take, left, count + Mux(source.give, given, 0))"),
             ("token overflow seen when the counter is half full", "over.eq(grown[_TOKEN_BITS])",
              "over.eq(grown[_TOKEN_BITS - 1])"),
             ("one token too few is enough", "enough[taker].append(count >= target.wait[giver])",
@@ -181,14 +181,11 @@ CONTROL_MUTANTS = (
              "with m.Elif(asked.start):"),
         ),
         "test_the_first_error_stops_the_machine": (
-            ("error_index of the next operation", "error.index - error.behind)]",
-             "error.index)]"),
-            ("error_index of a later cycle", 'delayed(m, codes, 1, "codes"), delayed(m, runs, 1, "runs")',
-             'delayed(m, codes, 1, "codes"), runs'),
+            ("error_index of a later cycle", 'delayed(m, codes, 1, "codes"), delayed(m, at, 1, "error_at")',
+             'delayed(m, codes, 1, "codes"), at'),
         ),
         "test_an_error_names_its_run_by_the_low_bits_of_its_number": (
-            ("error_index of the last operation that began", "error.index - error.behind)]",
-             "error.index - 1)]"),
+            ("error_index eight too high", "- (first_run[:NUMBER_BITS] < first_at)", ""),
         ),
         "test_memory_that_is_given_up": (
             ("a start waits for ever for answers", "status.busy.eq(0), status.owed.eq(1), again.eq(0)",
@@ -210,8 +207,8 @@ CONTROL_MUTANTS = (
             ("no halt at the end", "status.done.eq(1), self.halt.eq(1)", "status.done.eq(1)"),
             ("no halt at a stop", "busy.eq(1), self.halt.eq(1), *status.clear()",
              "busy.eq(1), *status.clear()"),
-            ("no interrupt of an error", "self.interrupt.eq(status.done | status.failed)",
-             "self.interrupt.eq(status.done)"),
+            ("no interrupt of an error", "self.interrupt.eq((status.done | status.failed) & ~settles)",
+             "self.interrupt.eq(status.done & ~settles)"),
         ),
         "test_units_are_reset_at_power_on": (
             ("reset half as long", "self.reset_units.eq(left >= RESET_CYCLES)",
@@ -230,17 +227,34 @@ CONTROL_MUTANTS = (
              "busy.eq(1), self.halt.eq(1)"),
         ),
         "test_counters_count_the_cycles_of_a_run": (
-            ("counters not cleared by a start", "m.d.sync += counter.eq(0)", "pass"),
-            ("events counted at rest", 'events.eq(self.events & states.ongoing("RUN").replicate(len(EVENTS)))',
-             "events.eq(self.events)"),
-            ("a counter clears later than it counts",
-             'delayed(m, event, number // _COUNTERS_AT_ONCE, f"event{number}", control=True)', "event"),
+            ("cycles not cleared by a start", "m.d.sync += cycles.eq(0)", "pass"),
+            ("events counted a cycle early", "m.d.sync += counters.events.eq", "m.d.comb += counters.events.eq"),
+            ("the counter beside the one that is read", "self.addr[2:] - (_OFFSET[_FIRST_EVENT] >> 2)",
+             "self.addr[2:] - (_OFFSET[_FIRST_EVENT] >> 2) - 1"),
+        ),
+        "test_a_run_is_over_for_the_host_when_its_counters_are_written": (
+            ("done before the counters are", "Cat(self.busy | settles, self.done & ~settles",
+             "Cat(self.busy, self.done"),
+            ("interrupt before the counters are", "(status.done | status.failed) & ~settles",
+             "(status.done | status.failed)"),
         ),
         "test_reads_what_was_written": (
             ("low bits of the bases kept", '**{f"base{region}": ~15 for region in range(4)}',
              '**{f"base{region}": ~7 for region in range(4)}'),
             ("address of the commands from the arena", 'kept["base0"] + kept["command_offset"]',
              'kept["base1"] + kept["command_offset"]'),
+        ),
+    }),
+    *mutants("control/event_counters.py", ("tests/hdl/control/test_event_counters.py",), {
+        "test_counts_the_events_of_each_run": (
+            ("carries of low bits lost", "then[_LOW_BITS:] + carries", "then[_LOW_BITS:]"),
+            ("counts of an earlier run", "m.d.sync += total[_LOW_BITS:].eq(0)", "pass"),
+            ("events counted at rest", "m.d.sync += counter.eq(counter + 1)", "m.d.sync += counter.eq(counter + 1)\n"
+             "            with m.Elif(event):\n                m.d.sync += counter.eq(counter + 1)"),
+            ("counters settle too early", "SETTLE_CYCLES - 1), self.settles", "4), self.settles"),
+        ),
+        "test_a_carry_reaches_all_bits": (
+            ("counters of 31 bits", "write.data.eq(total)", "write.data.eq(total[:-1])"),
         ),
     }),
 )

@@ -96,8 +96,12 @@ MOVE_MUTANTS = (
     }),
     *mutants("dma/runs.py", ("tests/hdl/dma/test_runs.py",), {
         "test_runs_follow_the_loops": (
-            ("outer step from where the inner loop ended", "next_outer = (outer + self.stride3)",
-             "next_outer = (addr + self.stride3)"),
+            ("outer step from where the inner loop ended", "self.base, outer + self.stride3)",
+             "self.base, addr + self.stride3)"),
+            ("a loop of one round has two", "Cat(~self.last, Const(-1, len(self._left) - 1))",
+             "Const(-1, len(self._left))"),
+            ("a loop goes on where the last operation's ended", "self.o.valid.eq(0), loop2.stop(), loop3.stop()",
+             "self.o.valid.eq(0), loop2.stop()"),
         ),
     }),
     *mutants("bus/read_buffer.py", ("tests/hdl/bus/test_read_buffer.py",), {
