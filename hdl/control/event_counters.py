@@ -1,4 +1,4 @@
-"""Counters of events in block RAM: the low bits of each in a register, all bits of each in a memory."""
+"""Counters of events: the low bits of each are in registers, and all bits of each in a small RAM."""
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
 from amaranth.lib import wiring
@@ -7,36 +7,32 @@ from amaranth.lib.wiring import In, Out
 from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
 
-__all__ = ["SETTLE_CYCLES", "EventCounters"]
+__all__ = ["EventCounters"]
 
 #: Bits of a counter.
 _BITS = 32
 #: Bits of it in a register.
 _LOW_BITS = 5
-#: Cycles from one visit of a counter to the next at least, so that its word is written.
-_VISIT_CYCLES = 3
-#: Cycles in which all counters are visited, and the last one is written: no low bits pass the same value twice.
-SETTLE_CYCLES = 1 << _LOW_BITS
 
 
 class EventCounters(wiring.Component):
     """Count events that may all happen in one cycle.
 
-    A counter is visited in turn. Its high bits then take a carry if its low bits are less than those in the memory.
-    Nothing is written when the machine is at rest, so the host never reads a word that is written.
+    While the machine runs, the counters are visited in turn. The word in the memory takes the low bits, and its high
+    bits a carry if these are less than before. When it does not run, the host reads through the same adder: what
+    happened since the last visit is in the low bits. So nothing is written while the host reads.
 
     Parameters
     ----------
-    number : counters, 3 to 29
+    number : counters, 2 to 30: each is visited before its low bits have passed all their values
 
     Members
     -------
-    clear : In(1), strobe: all counters are 0, before the events of the next cycle
-    running : In(1), events are counted
+    clear : In(1), strobe in the first cycle of `running`: all counters are 0
+    running : In(1), the events of the next cycle are counted
     events : In(number)
-    index : In(5), number of a counter; value : Out(32), it, one cycle later; 0 while `settles` and before the first
-        `clear`
-    settles : Out(1), register: from the cycle after `clear` to SETTLE_CYCLES cycles after `running`
+    index : In(5), number of a counter
+    value : Out(32), it, in the next cycle; 0 if the machine ran in this cycle or the one before, or never since a reset
     """
 
     clear: Signal
@@ -44,54 +40,49 @@ class EventCounters(wiring.Component):
     events: Signal
     index: Signal
     value: Signal
-    settles: Signal
 
     def __init__(self, number: int) -> None:
-        if not _VISIT_CYCLES <= number <= SETTLE_CYCLES - _VISIT_CYCLES:
-            raise ValueError(f"{number} counters: a visit takes {_VISIT_CYCLES} cycles, and {SETTLE_CYCLES} must be "
-                             "enough for all")
+        if not 2 <= number < (1 << _LOW_BITS) - 1:
+            raise ValueError(f"{number} counters are not between 2 and {(1 << _LOW_BITS) - 2}")
         self._number = number
         #: By number; for tests.
-        self.memory = block_memory(_BITS, 1 << _LOW_BITS, always=True)
+        self.memory = block_memory(_BITS, 1 << _LOW_BITS)
         super().__init__({"clear": In(1), "running": In(1), "events": In(number), "index": In(_LOW_BITS),
-                          "value": Out(_BITS), "settles": Out(1)})
+                          "value": Out(_BITS)})
 
     def elaborate(self, platform: object) -> Module:
-        """Stages of a visit: 0 address, 1 both parts in registers, 2 the new word, which is written."""
+        """In the first cycle of a visit or of a read both parts go to registers, in the second they are joined."""
         m = Module()
         low = [Signal(_LOW_BITS, name=f"low{index}") for index in range(self._number)]
-        turn, fresh = Signal(_LOW_BITS), Signal()
+        turn, fresh, known = Signal(_LOW_BITS), Signal(), Signal()
+        counts, visits = delayed(m, self.running, 1, "counts", control=True), Signal()
+        m.d.comb += visits.eq(self.running & ~self.clear)
         for counter, event in zip(low, self.events, strict=True):
             with m.If(self.clear):
                 m.d.sync += counter.eq(0)
-            with m.Elif(event & self.running):
+            with m.Elif(event & counts):
                 m.d.sync += counter.eq(counter + 1)
-        last_turn = turn == self._number - 1
-        m.d.sync += turn.eq(Mux(last_turn | self.clear, 0, turn + 1))
-        # In the first round the memory has the counts of an earlier run.
-        with m.If(self.clear):
-            m.d.sync += fresh.eq(1)
-        with m.Elif(last_turn):
-            m.d.sync += fresh.eq(0)
 
-        left = Signal(range(SETTLE_CYCLES))
-        known = Signal()
-        with m.If(self.clear | self.running):
-            m.d.sync += [left.eq(SETTLE_CYCLES - 1), self.settles.eq(1), known.eq(1)]
-        with m.Else():
-            m.d.sync += left.eq(left - 1)
-            with m.If(left == 0):
-                m.d.sync += self.settles.eq(0)
+        # In the first round the memory has the counts of an earlier run.
+        last_turn = turn == self._number - 1
+        with m.If(self.clear):
+            m.d.sync += [turn.eq(0), fresh.eq(1), known.eq(1)]
+        with m.Elif(visits):
+            m.d.sync += turn.eq(Mux(last_turn, 0, turn + 1))
+            with m.If(last_turn):
+                m.d.sync += fresh.eq(0)
 
         m.submodules.memory = memory = self.memory
         write = memory.write_port()
-        then = block_read(m, memory, Const(1), turn, "then")
-        now, total = Signal(_LOW_BITS), Signal(_BITS, reset_less=True)
-        carries = now < then[:_LOW_BITS]
-        m.d.sync += [now.eq(Array(low)[turn]), total.eq(Cat(now, then[_LOW_BITS:] + carries))]
-        with m.If(delayed(m, fresh, 1, "fresh", control=True)):
-            m.d.sync += total[_LOW_BITS:].eq(0)
-        found = block_read(m, memory, Const(1), self.index, "found")
-        m.d.comb += [write.en.eq(self.settles), write.addr.eq(delayed(m, turn, 2, "turn")), write.data.eq(total),
-                     self.value.eq(Mux(known & ~self.settles, found, 0))]
+        at = Signal(_LOW_BITS)
+        m.d.comb += at.eq(Mux(self.running, turn, self.index))
+        then = block_read(m, memory, Const(1), at, "then")
+        now, stale, readable = Signal(_LOW_BITS), Signal(), Signal()
+        m.d.sync += [now.eq(Array(low)[at]), stale.eq(fresh & (at >= turn)),
+                     readable.eq(known & ~self.running & ~counts)]
+        high = Mux(stale, 0, then[_LOW_BITS:]) + (~stale & (now < then[:_LOW_BITS]))
+        m.d.comb += [
+            write.en.eq(delayed(m, visits, 1, "visits", control=True)), write.addr.eq(delayed(m, turn, 1, "turn")),
+            write.data.eq(Cat(now, high[:_BITS - _LOW_BITS])), self.value.eq(Mux(readable, write.data, 0)),
+        ]
         return m

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from amaranth import Array, Cat, Const, Module, Mux, Signal, Value
+from amaranth import Array, Cat, Module, Mux, Signal, Value
 from amaranth.hdl import ValueLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -107,7 +107,8 @@ class Registers(wiring.Component):
         """Keep the written registers, choose the first error, count, step the states."""
         m = Module()
         status = _Status()
-        self._host(m, status)
+        runs = Signal()
+        self._host(m, status, *self._count(m, runs))
         asked_start = Signal()
         asked_stop = Signal()
         control = self.write_en & (self.addr[2:] == _OFFSET["control"] >> 2)
@@ -122,27 +123,27 @@ class Registers(wiring.Component):
             drained = Signal()
             m.d.sync += [drained.eq(states.ongoing("DRAIN") & self.channels_idle),
                          self.draining.eq(states.ongoing("DRAIN")), self.asked.eq(asked_start | asked_stop)]
-            m.d.sync += self.running.eq(states.ongoing("RUN"))
+            m.d.comb += runs.eq(states.ongoing("RUN"))
+            m.d.sync += self.running.eq(runs)
             self._run(m, status, asked, again, error, finished)
             self._end(m, status, asked, again, drained)
         return m
 
-    def _host(self, m: Module, status: "_Status") -> None:
+    def _host(self, m: Module, status: "_Status", cycles: Value, events: Value | None) -> None:
         """Host access: write the registers of a run while none is in progress, read all of them.
 
-        For the host a run is over when its counters have settled.
+        `events` is the counter at `addr`, one cycle later, or None.
         """
-        cycles, events, settles = self._count(m)
         kept = {name: Signal(32, name=name) for name in _MASKS}
         m.d.comb += [
             *(self.base[region].eq(kept[f"base{region}"]) for region in range(4)),
             self.command_bytes.eq(kept["command_bytes"]), self.watchdog.eq(kept["watchdog"]),
-            self.interrupt.eq((status.done | status.failed) & ~settles),
+            self.interrupt.eq(status.done | status.failed),
         ]
         m.d.sync += self.command_addr.eq(kept["base0"] + kept["command_offset"])
 
         values = {
-            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags(settles),
+            "magic": MAGIC, "fingerprint": self._config.fingerprint, "status": status.flags,
             "error_code": status.error_code, "error_unit": status.error_unit, "error_index": status.error_index,
             **kept, "counter_cycles": cycles,
         }
@@ -188,22 +189,19 @@ class Registers(wiring.Component):
         rounds = first_run[NUMBER_BITS:] - (first_run[:NUMBER_BITS] < first_at)
         return _Error(wrong, first, first_code, Cat(first_at, rounds)[:32])
 
-    def _count(self, m: Module) -> tuple[Signal, Signal | None, Value]:
-        """Count cycles, and events; return both counters and whether the latter settle.
-
-        The counter of events is that at `addr`, one cycle later; None with few counters.
-        """
+    def _count(self, m: Module, runs: Signal) -> tuple[Signal, Signal | None]:
+        """Count cycles and events while the machine `runs`; return the cycles, and the counter of events at `addr`."""
         begins, cycles = Signal(), Signal(32, name="counter_cycles")
         m.d.sync += [begins.eq(self.start), cycles.eq(cycles + self.running)]
         with m.If(begins):
             m.d.sync += cycles.eq(0)
         if self._config.few_counters:
-            return cycles, None, Const(0, 1)
+            return cycles, None
         m.submodules.counters = counters = EventCounters(len(EVENTS))
         m.d.sync += counters.events.eq(self.events)
-        m.d.comb += [counters.clear.eq(begins), counters.running.eq(self.running),
+        m.d.comb += [counters.clear.eq(begins), counters.running.eq(runs),
                      counters.index.eq(self.addr[2:] - (_OFFSET[_FIRST_EVENT] >> 2))]
-        return cycles, counters.value, counters.settles
+        return cycles, counters.value
 
     def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",
              finished: Signal) -> None:
@@ -262,9 +260,10 @@ class _Status:
         self.busy, self.done, self.failed, self.owed = Signal(), Signal(), Signal(), Signal()
         self.error_code, self.error_unit, self.error_index = Signal(4), Signal(3), Signal(32, name="error_index")
 
-    def flags(self, settles: Value) -> Value:
-        """Return the register `status`, while counters settle that of a run which goes on."""
-        return Cat(self.busy | settles, self.done & ~settles, self.failed & ~settles, self.owed)
+    @property
+    def flags(self) -> Value:
+        """The register `status`."""
+        return Cat(self.busy, self.done, self.failed, self.owed)
 
     def fail(self, unit: ValueLike, code: ValueLike, index: ValueLike) -> list[Any]:
         """Return the assignments that end a run with an error of operation `index`."""

@@ -9,16 +9,14 @@ from amaranth.lib.memory import Memory, ReadPort
 __all__ = ["block_memory", "block_read"]
 
 
-def block_memory(shape: Any, depth: int, *, always: bool = False) -> Any:
+def block_memory(shape: Any, depth: int) -> Any:
     """Return a memory whose user never reads a word in the cycle in which it is written.
-
-    `always`: block RAM even where Yosys would choose small RAM.
 
     For that case a synchronous read port of Amaranth promises the old word. ECP5 block RAM cannot do this, so Yosys
     builds it from a register per data bit. The attribute permits any word; Yosys applies it only when it merges an
     asynchronous read port with the register after it (`block_read`).
     """
-    attributes: Any = {"no_rw_check": 1} | ({"ram_style": "block"} if always else {})
+    attributes: Any = {"no_rw_check": 1}
     return Memory(shape=shape, depth=depth, init=[], attrs=attributes)
 
 

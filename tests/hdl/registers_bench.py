@@ -1,7 +1,6 @@
 """The registers with a host and the units around them, each of their signals by its name."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -16,8 +15,7 @@ from tq_hw.isa.control import (
 )
 from tq_hw.isa.layout import Unit
 
-#: With few counters a run is over for the host at once.
-TINY = replace(PRESETS["tiny"], few_counters=1)
+TINY = PRESETS["tiny"]
 OFFSETS = {register.name: register.offset_bytes for register in REGISTERS}
 START, STOP = 1, 2
 #: Written registers, and the bits that they keep.
