@@ -6,6 +6,8 @@
 A memory that does not answer, and commands that wait for each other, end in an error where `watchdog` is not 0. Where
 memory owes answers when a run has ended, a stop is over after 1,048,576 cycles all the same, with bit 3 of `status`:
 nothing can start until the answers come, which clears it, or until memory and machine are reset together.
+
+Of the counters, all but `cycles` read 0 while the machine runs.
 """
 
 from dataclasses import dataclass
