@@ -85,7 +85,7 @@ def test_seeds_that_were_tried_are_in_the_report(tq: Tq, steps: list[str]) -> No
 def test_a_board_has_a_seed_of_its_own(tq: Tq, steps: list[str]) -> None:
     outcome = tq("build", "--board", "icesugar_pro", "--allow-timing-fail", "--no-verify")
     assert outcome.code == 0
-    assert steps == ["build SDR SDRAM with 0 bytes, seed 7"]
+    assert steps == ["build SDR SDRAM with 0 bytes, seed 5"]
 
 
 def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: list[str]) -> None:
@@ -93,7 +93,7 @@ def test_missed_timing_is_exit_code_4_and_the_folder_is_there(tq: Tq, steps: lis
     assert outcome.code == 4
     assert outcome.err == ("tq-hw: icesugar_pro misses its timing: clock clk reaches 70.0 MHz of 75 MHz; try another "
                            "--seed, or --allow-timing-fail to keep the bitstream of build/icesugar_pro all the same\n")
-    assert steps == ["build SDR SDRAM with 0 bytes, seed 7"]
+    assert steps == ["build SDR SDRAM with 0 bytes, seed 5"]
     report = json.loads(Path("build/icesugar_pro/report.json").read_text(encoding="utf-8"))
     assert report["verified"] is False and report["timing_met"] is False
     assert "NOT VERIFIED: --no-verify was given" in outcome.out
@@ -145,7 +145,7 @@ def test_model_goes_into_block_ram_or_beside_the_bitstream(tq: Tq, steps: list[s
         assert outcome.code == 0
         program = from_bytes(Path("out/small.tqm").read_bytes())
         size = len(build_module.memory_contents(program)) if inside else 0
-        assert steps[-2:] == ["verify small.tflite", f"build {memory} with {size} bytes, seed 7"]
+        assert steps[-2:] == ["verify small.tflite", f"build {memory} with {size} bytes, seed 5"]
         report = json.loads(Path("out/report.json").read_text(encoding="utf-8"))
         assert report["model"] == {"file": "small.tqm", "in_bitstream": inside}
         assert program.image == build_module.memory_contents(program)[:len(program.image)]
