@@ -80,7 +80,8 @@ def _elu(packing: Packing, op: Operator) -> Packed:
 def _sign(packing: Packing, op: Operator) -> Packed:
     part, floats = packing.packed(op.inputs[0]), FloatOperations(packing, plain(op), packing.graph.output(op))
     below = floats.chosen("LESS", part, 0, floats.number(-1), floats.number(0))
-    return floats.chosen("GREATER", part, 0, floats.number(1), below)
+    made = floats.chosen("GREATER", part, 0, floats.number(1), below)
+    return replace(made, low=-1.0 if part.low < 0 else 0.0, high=1.0 if part.high > 0 else 0.0)
 
 
 TANHS: dict[str, Rows] = {"TANH": _tanh, "ELU": _elu, "SIGN": _sign}

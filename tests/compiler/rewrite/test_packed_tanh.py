@@ -78,3 +78,18 @@ def test_cell_of_an_lstm_in_float(litert: Oracle) -> None:
     inputs = [rng.integers(-128, 128, (1, 8)).astype(np.int8) for _ in model.main.inputs]
     program = compile_model(model, load_config("n16")).program
     assert execute(program, inputs).outputs[0].tobytes() == litert.run(data, inputs)[0].tobytes()
+
+
+def test_root_of_a_magnitude_with_its_sign(litert: Oracle) -> None:
+    """`nn.LPPool2d`: means of squares have no negative sign."""
+    b = ModelBuilder("pool")
+    x = real(b, (1, 6, 6, 3), 0.02, 9)
+    pool = {"stride_h": 2, "stride_w": 2, "filter_height": 2, "filter_width": 2, "padding": "VALID"}
+    mean = b.add("AVERAGE_POOL_2D", [b.add("MUL", [x, x])], shape=(1, 3, 3, 3), options=pool)
+    size = b.add("RELU", [b.add("ABS", [mean])])
+    data = b.build(b.add("SQRT", [b.add("MUL", [b.add("MUL", [b.add("SIGN", [mean]), size]), floats(b, 4)])]))
+    model = parse_model(data, "pool")
+    inputs = [np.random.default_rng(0).integers(-128, 128, (1, 6, 6, 3)).astype(np.int8)]
+    inputs[0][0, :4, :2] = 9
+    program = compile_model(model, load_config("n8")).program
+    assert execute(program, inputs).outputs[0].tobytes() == litert.run(data, inputs)[0].tobytes()
