@@ -53,7 +53,10 @@ class _Least:
     def of(self, index: int, depth: int = 0) -> float:
         """Return the lower bound of a tensor."""
         if index not in self._known:
-            self._known[index] = self._found(index, depth) if depth < _DEEPEST else -math.inf
+            least = self._found(index, depth) if depth < _DEEPEST else -math.inf
+            tensor = self._tensors[index]
+            is_least = tensor.dtype == "int8" and tensor.quantization is not None and tensor.zero_point == -128
+            self._known[index] = max(least, 0.0) if is_least else least
         return self._known[index]
 
     def _found(self, index: int, depth: int) -> float:

@@ -109,7 +109,7 @@ def test_roots_of_deviations_with_the_zero_point_of_a_mean(oracles: Callable[[st
 
 @pytest.mark.parametrize("dtype", ["int8", "int16"])
 def test_sums_of_exponentials_are_above_0(dtype: str) -> None:
-    """The bound of a sum is near its least result; LiteRT's of int8 are of uint8, of which nothing is known."""
+    """The bound of a sum is near its least result; LiteRT's of int8 are of uint8, of which only the codes are known."""
     b = ModelBuilder("powers")
     low = np.iinfo(dtype).min
     point = low if dtype == "int8" else 0
@@ -119,7 +119,28 @@ def test_sums_of_exponentials_are_above_0(dtype: str) -> None:
                   scale=2.0**-7 if dtype == "int8" else 2.0**-9, zero_point=point)
     model = parse_model(b.build(total), "powers")
     least = least_number(model.main, total)
-    assert least_number(model.under("litert").main, total) == (-math.inf if dtype == "int8" else least)
+    assert least_number(model.under("litert").main, total) == (0 if dtype == "int8" else least)
     codes = run(model, [np.full((2, 9), low, dtype)]).outputs[0].astype(np.int64)
     found = (codes.min() - point) * model.main.tensors[total].scale
     assert 0 < least <= found < least + 6 * model.main.tensors[total].scale
+
+
+def test_codes_above_the_least(oracles: Callable[[str], Oracle]) -> None:
+    """A local response normalization by hand: a power that is infinite at 0 of 1 plus a product from 0 on."""
+    b = ModelBuilder("response")
+    x = b.input((256,), scale=0.017, zero_point=23)
+    small = b.add("MUL", [x, b.constant(np.array(127, np.int8), scale=0.0008, zero_point=-128)], scale=0.0073,
+                  zero_point=-57)
+    square = b.add("MUL", [small, x], scale=0.0092, zero_point=-128)
+    more = b.add("ADD", [square, b.constant(np.array(127, np.int8), scale=1 / 255, zero_point=-128)], scale=0.0092,
+                 zero_point=-128)
+    power = b.add("POW", [b.add("DEQUANTIZE", [more]), b.constant(np.array(-0.75, np.float32))], shape=(256,))
+    data = b.build(b.add("QUANTIZE", [power], scale=1 / 255, zero_point=-128))
+    model = parse_model(data, "response")
+    assert [least_number(model.main, index) for index in (x, small, square)] == [-math.inf, -math.inf, 0]
+    assert 0.95 < least_number(model.main, more) < 1
+    inputs = [np.arange(-128, 128).astype(np.int8)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    for outputs in (run(model, inputs).outputs, execute(compile_model(model, load_config("n8")).program,
+                                                        inputs).outputs):
+        np.testing.assert_array_equal(outputs[0], expected, strict=True)
