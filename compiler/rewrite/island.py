@@ -8,7 +8,7 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import UnsupportedError
-from tq_hw.model.graph import Tensor
+from tq_hw.model.graph import Operator, Tensor
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_OPERATORS, FLOAT_RESIZES
 from tq_hw.sim.golden.arith import INT16_CODES, UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
@@ -21,6 +21,8 @@ __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 BYTES = ("int8", "uint8")
 #: Operators that convert bytes to float32.
 ENTRIES = ("DEQUANTIZE", "CAST")
+#: Operators that may read codes inside an island; TABLE is what another pattern made of a float32 comparison.
+_OF_CODES = (*ENTRIES, "TABLE", *COMPARISONS)
 #: Operators that select float32 numbers, compare them, or combine comparisons.
 CHOICES = ("SELECT", "SELECT_V2", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", *COMPARISONS)
 
@@ -87,16 +89,23 @@ class Island:
             if maker.op in FLOAT_RESIZES:
                 raise UnsupportedError(f"{label(tensor)} is interpolated; only sums and RELU of interpolated values "
                                        "are computed")
-            if maker.op not in (*ENTRIES, *FLOAT_OPERATORS, *CHOICES):
+            if maker.op not in (*_OF_CODES, *FLOAT_OPERATORS, *CHOICES):
                 raise UnsupportedError(f"{label(tensor)} is float32, which the accelerator does not compute")
             if self.most == 1 and tensor.shape != self.shape:
                 raise UnsupportedError(f"{label(tensor)} has shape {list(tensor.shape)}, its result "
                                        f"{list(self.shape)}: the result is not a function of one byte")
-            if maker.op in ENTRIES and not self._is_compared(maker.inputs[0]):
-                inputs = [self._codes(self.graph.input(maker))]
-            else:
-                inputs = [self.values(each) for each in maker.inputs]
+            inputs = [self._input(maker, position) for position in range(len(maker.inputs))]
             return KERNELS[maker.op](maker, self.graph.subgraph, inputs)[0]
+
+    def _input(self, op: Operator, position: int) -> Array:
+        """Return the values of an operator's input: all codes where it reads codes."""
+        tensor = self.graph.input(op, position)
+        if op.op == "TABLE" and tensor.data is not None:
+            return tensor.data
+        if (op.op in _OF_CODES and tensor.data is None and tensor.dtype != "float32"
+                and not self._is_compared(tensor.index)):
+            return self._codes(tensor)
+        return self.values(tensor.index)
 
     def _is_compared(self, index: int) -> bool:
         """Whether a tensor is the result of a float32 comparison."""
@@ -107,6 +116,9 @@ class Island:
         is_wide = source.dtype == "int16" and self.most == 1
         if source.dtype not in (*BYTES, "bool") and not is_wide:
             raise UnsupportedError(f"{label(source)} is {source.dtype}: a table must be of {', '.join(BYTES)} or bool")
+        if self.most == 1 and source.shape != self.shape:
+            raise UnsupportedError(f"{label(source)} has shape {list(source.shape)}, its result {list(self.shape)}: "
+                                   "the result is not a function of one byte")
         axis = self._axis(source)
         if is_wide:
             return self._made(source, INT16_CODES)

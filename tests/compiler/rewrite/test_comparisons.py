@@ -100,3 +100,40 @@ def test_bytes_of_one_tensor_are_a_table(litert: Oracle) -> None:
     assert hold(b.build(b.add("LESS", [x, b.add("SIN", [x])], dtype="bool")), [EVERY], litert) == ["TABLE"]
 
 
+
+
+@pytest.mark.parametrize("is_float", [False, True])
+def test_a_choice_that_hides_a_number_that_is_none(is_float: bool, litert: Oracle) -> None:
+    """`torch.sinc`: sin(x) / x, 1 at 0, in codes or as a float32 output."""
+    b = ModelBuilder("sinc")
+    x = b.add("MUL", [floats(b, (256,), "int8", 0.05, 9), b.constant(np.array(np.pi, np.float32))], shape=(256,))
+    is_zero = b.add("EQUAL", [x, b.constant(np.array(0, np.float32))], dtype="bool", shape=(256,))
+    ratio = b.add("DIV", [b.add("SIN", [x]), x])
+    made = b.add("SELECT_V2", [is_zero, b.constant(np.array(1, np.float32)), ratio], shape=(256,))
+    data = b.build(made if is_float else b.add("QUANTIZE", [made], scale=0.01, zero_point=-20))
+    left = hold(data, [EVERY], litert)
+    assert is_float or left == ["TABLE"]
+
+
+def test_a_choice_by_codes(litert: Oracle) -> None:
+    """The converter leaves the comparison in int8 and the other operators in float32; logical operators join two."""
+    b = ModelBuilder("choice")
+    codes = b.input((1, 256), scale=0.03, zero_point=5)
+    x = b.add("DEQUANTIZE", [codes])
+    low = b.add("LESS", [codes, b.constant(np.array(-40, np.int8), scale=0.05)], dtype="bool", shape=(1, 256))
+    high = b.add("GREATER_EQUAL", [codes, b.constant(np.array(17, np.int8), scale=0.11, zero_point=3)], dtype="bool",
+                 shape=(1, 256))
+    chosen = b.add("SELECT_V2", [b.add("LOGICAL_OR", [low, high]), b.add("SIN", [x]), b.add("FLOOR", [x])])
+    left = hold(b.build(b.add("QUANTIZE", [chosen], scale=0.02)), [EVERY[None]], litert)
+    assert left == ["TABLE"]
+
+
+def test_a_choice_by_codes_of_another_shape(litert: Oracle) -> None:
+    """A table of one byte has no place for a column that is compared for all rows."""
+    b = ModelBuilder("choice")
+    column = b.input((8, 1), scale=0.03, zero_point=5)
+    x = floats(b, (1, 256), "int8", 0.02)
+    high = b.add("GREATER", [column, b.constant(np.array(3, np.int8), scale=0.03)], dtype="bool", shape=(8, 1))
+    chosen = b.add("SELECT_V2", [high, b.add("EXP", [x]), b.add("ABS", [x])], shape=(8, 256))
+    data = b.build(b.add("QUANTIZE", [chosen], scale=0.06))
+    assert "SELECT_V2" in hold(data, [np.linspace(-128, 127, 8).astype(np.int8)[:, None], EVERY[None]], litert)

@@ -63,8 +63,8 @@ def of_a_sum(b: ModelBuilder) -> tuple[int, ...]:
 
 def chosen(b: ModelBuilder) -> tuple[int, ...]:
     """Both operands of a choice, with one scale and with two, are quantized before it."""
-    codes = b.input((1, 4, 6, 8), scale=0.05, zero_point=3)
-    condition = b.add("GREATER", [codes, b.constant(np.array(9, np.int8), scale=0.05, zero_point=3)])
+    codes, others = (b.input((1, 4, 6, 8), scale=0.05, zero_point=3) for _ in range(2))
+    condition = b.add("GREATER", [others, b.constant(np.array(9, np.int8), scale=0.05, zero_point=3)])
     x = b.add("DEQUANTIZE", [codes])
     made = b.add("SELECT_V2", [condition, x, b.constant(np.zeros((), np.float32))], shape=(1, 4, 6, 8))
     other = b.add("SELECT", [condition, image(b, 8, 0.02, -9), x], shape=(1, 4, 6, 8))
