@@ -1,7 +1,7 @@
 """Bounds of normalized vectors: a vector divided by its own length is bounded, however small the length is.
 
-An element is at most the vector's length. Its distance from the mean of n elements is at most sqrt(n) times their
-standard deviation, which bounds LayerNorm and GroupNorm.
+An element is at most the vector's length, and, if none is negative, at most their sum. Its distance from the mean of n
+elements is at most sqrt(n) times their standard deviation, which bounds LayerNorm and GroupNorm.
 
 Numbers that are computed from int32, such as masks and counts, have bounds that only the user knows.
 """
@@ -11,6 +11,7 @@ import math
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden.reduce import axes
+from tq_hw.sim.golden.registry import Array
 from tq_hw.sim.golden.signs import SAME_ORDER, is_plain
 
 __all__ = ["LEAST_LENGTH", "ROUNDED", "deviations", "exponent", "is_of_integers", "share_of_length", "widened"]
@@ -40,24 +41,23 @@ def exponent(graph: Subject, op: Operator) -> float | None:
     return float(data.flat[0])
 
 
-def share_of_length(graph: Subject, op: Operator) -> float | None:
+def share_of_length(graph: Subject, op: Operator, *, positive: bool = False) -> float | None:
     """Return a bound on the magnitude of the quotients or products of `op`, None if none is known.
 
     `op` divides a vector by the square root of the sum or mean of its squares (SQRT or POW), or multiplies it by RSQRT
     of that sum or mean. A constant may be added to the root or the sum, or be its minimum. Lengths must be at least
-    `LEAST_LENGTH`.
+    `LEAST_LENGTH`. With `positive`, which says that no element is negative, `op` may also divide by their sum or mean.
     """
     if op.op == "DIV":
-        return _share(graph, op.inputs[0], op.inputs[1], "SQRT")
+        share = _share(graph, op.inputs[0], op.inputs[1], "SQRT")
+        return _share_of_sum(graph, *op.inputs) if share is None and positive else share
     if op.op == "MUL":
         return _share(graph, op.inputs[0], op.inputs[1], "RSQRT") or _share(graph, op.inputs[1], op.inputs[0], "RSQRT")
     return None
 
 
 def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
-    spread = graph.maker(length)
-    if spread is not None and spread.op == "BROADCAST_TO":
-        length = spread.inputs[0]
+    length = _unspread(graph, length)
     made = graph.maker(_without_more(graph, length) if root == "SQRT" else _in_order(graph, length))
     if made is None or (made.op != root and not (root == "SQRT" and made.op == "POW" and exponent(graph, made) == 0.5)):
         return None
@@ -67,12 +67,43 @@ def _share(graph: Subject, vector: int, length: int, root: str) -> float | None:
     along, shape = graph.constant(total, 1), list(graph.tensors[vector].shape)
     if along is None or not _is_square(graph, total.inputs[0], vector):
         return None
+    kept, count = _kept(shape, along)
+    if not _spreads(graph, length, kept):
+        return None
+    return ROUNDED * (math.sqrt(count) if total.op == "MEAN" else 1)
+
+
+def _unspread(graph: Subject, index: int) -> int:
+    maker = graph.maker(index)
+    return maker.inputs[0] if maker is not None and maker.op == "BROADCAST_TO" else index
+
+
+def _kept(shape: list[int], along: Array) -> tuple[list[int], int]:
+    """Return the shape of a reduction that keeps its axes, and the number of elements that become one."""
     kept, count = list(shape), 1
     for axis in axes(along, len(shape)):
         count, kept[axis] = count * shape[axis], 1
-    if list(graph.tensors[length].shape) != kept:
+    return kept, count
+
+
+def _spreads(graph: Subject, index: int, shape: list[int]) -> bool:
+    """Whether a tensor has a shape, without or with the first axes of 1."""
+    found = list(graph.tensors[index].shape)
+    return [1] * (len(shape) - len(found)) + found == shape
+
+
+def _share_of_sum(graph: Subject, vector: int, total: int) -> float | None:
+    """Return a bound on the quotients of numbers from 0 on and their sum or mean; rounding keeps order."""
+    total = _unspread(graph, total)
+    made = graph.maker(_without_more(graph, total))
+    if made is None or made.op not in ("SUM", "MEAN"):
         return None
-    return ROUNDED * (math.sqrt(count) if total.op == "MEAN" else 1)
+    along, shape = graph.constant(made, 1), list(graph.tensors[vector].shape)
+    if along is None or list(graph.input(made).shape) != shape or (
+            _in_order(graph, vector) != _in_order(graph, made.inputs[0])):
+        return None
+    kept, count = _kept(shape, along)
+    return ROUNDED * (count if made.op == "MEAN" else 1) if _spreads(graph, total, kept) else None
 
 
 def deviations(graph: Subject, op: Operator) -> float | None:
@@ -134,9 +165,7 @@ def _deviating(graph: Subject, vector: int, root: int, shift: tuple[int, int], s
     count = math.prod(graph.tensors[base].shape) // max(1, math.prod(graph.tensors[mean].shape))
     if count == math.prod(graph.tensors[base].shape):
         return count
-    kept = list(graph.tensors[vector].shape)
-    for axis in axes(along, len(kept)):
-        kept[axis] = 1
+    kept = _kept(list(graph.tensors[vector].shape), along)[0]
     same = graph.tensors[base].shape == graph.tensors[vector].shape
     spread = (root, shifted, apart[1])
     return count if same and all(list(graph.tensors[each].shape) == kept for each in spread) else None

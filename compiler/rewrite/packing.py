@@ -161,7 +161,8 @@ class Packing:
     def of_two(self, op: Operator) -> Packed:
         """Add ADD, SUB, MUL or DIV, with the bounds of normalized vectors where they apply (`bounds.py`)."""
         one, other = self.packed(op.inputs[0]), self.packed(op.inputs[1])
-        made, most = self.binary(op, op.op, one, other, self.graph.output(op)), share_of_length(self.graph, op)
+        made = self.binary(op, op.op, one, other, self.graph.output(op))
+        most = share_of_length(self.graph, op, positive=one.low >= 0)
         if made.high > 0 and is_below_largest(self.graph, op):
             return replace(made, high=0.0)
         apart = deviations(self.graph, op)

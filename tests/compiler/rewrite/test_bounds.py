@@ -63,7 +63,15 @@ def last(data: bytes) -> tuple[Subject, Operator]:
     return Subject(main), main.operators[-2]
 
 
-@pytest.mark.parametrize(("builder", "most"), [(normalize, 1), (by_root, 1), (by_mean, math.sqrt(6))])
+def over_rows(b: ModelBuilder) -> int:
+    """As F.normalize over another axis than the last (XCiT): the length has an axis less than the vector."""
+    x = vector(b)
+    total = b.add("SUM", [b.add("SQUARE", [x]), number(b, [1])], shape=(1, 6))
+    return b.add("DIV", [x, b.add("MAXIMUM", [b.add("SQRT", [total]), floats(b, 1e-12)])])
+
+
+@pytest.mark.parametrize(("builder", "most"), [
+    (normalize, 1), (by_root, 1), (by_mean, math.sqrt(6)), (over_rows, 1)])
 def test_a_part_of_a_vector_is_at_most_its_length(
         litert: Oracle, builder: Callable[[ModelBuilder], int], most: float) -> None:
     b = ModelBuilder("norm")
@@ -90,6 +98,50 @@ def test_what_is_no_length(change: Callable[[ModelBuilder, int], int], request: 
     b = ModelBuilder("norm")
     found = share_of_length(*last(ended(b, change(b, vector(b)))))
     assert (found is not None) == ("right" in request.node.callspec.id)
+
+
+def responses(b: ModelBuilder) -> int:
+    """Global response normalization of ConvNeXt V2: lengths of channels, divided by their mean."""
+    length = b.add("SQRT", [b.add("SUM", [b.add("SQUARE", [vector(b)]), number(b, [1])], shape=(1, 6))])
+    wide = b.add("RESHAPE", [length, number(b, [1, 1, 6])], shape=(1, 1, 6))
+    mean = b.add("MEAN", [wide, number(b, [2])], shape=(1, 1, 1), options={"keep_dims": True})
+    return b.add("DIV", [wide, b.add("ADD", [mean, floats(b, 1e-12)])])
+
+
+def shares(b: ModelBuilder) -> int:
+    """Magnitudes as parts of their sum over rows (Sinkhorn's iteration)."""
+    x = b.add("ABS", [vector(b)])
+    total = b.add("SUM", [x, number(b, [1])], shape=(1, 1, 6), options={"keep_dims": True})
+    wide = b.add("BROADCAST_TO", [b.add("MAXIMUM", [total, floats(b, 1e-12)]), number(b, SHAPE)], shape=SHAPE)
+    return b.add("DIV", [x, wide])
+
+
+@pytest.mark.parametrize(("builder", "most"), [(responses, 6), (shares, 1)])
+def test_a_part_of_a_sum(litert: Oracle, builder: Callable[[ModelBuilder], int], most: float) -> None:
+    """At most 1, or the number of elements of a mean, also where all are 0."""
+    b = ModelBuilder("shares")
+    data = ended(b, b.add("MUL", [builder(b), floats(b, 0.9)]))
+    graph, product = last(data)
+    share = graph.maker(product.inputs[0])
+    assert share is not None
+    found = share_of_length(graph, share, positive=True)
+    assert found is not None
+    assert most < found < most * 1.01
+    assert share_of_length(graph, share) is None
+    hold(litert, data, "n8")
+
+
+@pytest.mark.parametrize("change", [
+    lambda b, x: b.add("DIV", [x, column(b, b.add("SUM", [less(b, x), number(b, [2])], shape=SHAPE[:2]))]),
+    lambda b, x: b.add("DIV", [x, column(b, b.add("REDUCE_MAX", [x, number(b, [2])], shape=SHAPE[:2]))]),
+    lambda b, x: b.add("DIV", [x, b.add("SUM", [b.add("RESHAPE", [x, number(b, [1, 6, 4])], shape=(1, 6, 4)),
+                                                number(b, [2])], shape=(1, 6))]),
+    lambda b, x: b.add("DIV", [x, b.add("ADD", [mean_of(b, x), floats(b, -1)])])],
+    ids=["of less", "largest", "of other rows", "less"])
+def test_what_is_no_sum(change: Callable[[ModelBuilder, int], int]) -> None:
+    b = ModelBuilder("shares")
+    x = b.add("ABS", [vector(b)])
+    assert share_of_length(*last(ended(b, change(b, x))), positive=True) is None
 
 
 def mean_of(b: ModelBuilder, x: int, axis: int = 2) -> int:
