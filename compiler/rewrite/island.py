@@ -14,7 +14,7 @@ from tq_hw.sim.golden.arith import INT16_CODES, UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
-from tq_hw.sim.golden.signs import least_number
+from tq_hw.sim.golden.signs import least_code, least_number
 
 __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
@@ -130,9 +130,7 @@ class Island:
         least = least_number(self.graph.subgraph, source.index) if self.possible else -math.inf
         if least == -math.inf:
             return codes
-        # The margin, less than a code, covers the rounding of this quotient.
-        first = math.ceil(least / source.scale + source.zero_point - 2.0**-10)
-        return np.maximum(codes, min(first, int(codes.max()))).astype(codes.dtype)
+        return np.maximum(codes, least_code(source, least)).astype(codes.dtype)
 
     def _axis(self, source: Tensor) -> int:
         """Return the axis of a source, which may be new."""

@@ -12,7 +12,7 @@ from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.pointwise import results
 from tq_hw.sim.golden.registry import Array
 
-__all__ = ["SAME_ORDER", "is_plain", "least_number"]
+__all__ = ["SAME_ORDER", "is_plain", "least_code", "least_number"]
 
 #: Moves that preserve elements.
 SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
@@ -29,6 +29,8 @@ _ROUNDINGS = 2
 #: Error bound of a quantized SUM in output scales, and the largest sum of codes for which it holds, also in output
 #: scales: one kernel of int8 rescales in float32.
 _SUM_ROUNDINGS, _MOST_SUMMED = 3, {"int8": 2.0**22, "int16": 2.0**31}
+#: The largest float32 number.
+_MOST = float(np.finfo(np.float32).max)
 #: Longest chain of operators that is examined.
 _DEEPEST = 64
 
@@ -36,6 +38,13 @@ _DEEPEST = 64
 def least_number(subgraph: Subgraph, index: int) -> float:
     """Return a lower bound of a tensor's numbers; minus infinity if nothing is known."""
     return _Least(subgraph).of(index)
+
+
+def least_code(tensor: Tensor, least: float) -> int:
+    """Return the least code of a tensor of int8 or int16 whose numbers are at least `least`, not minus infinity."""
+    # The margin, less than a code, covers the rounding of this quotient.
+    first, ends = math.ceil(least / tensor.scale + tensor.zero_point - 2.0**-10), np.iinfo(tensor.dtype)
+    return max(int(ends.min), min(first, int(ends.max)))
 
 
 def is_plain(op: Operator) -> bool:
@@ -67,7 +76,9 @@ class _Least:
         if maker is None or tensor.dtype not in ("int8", "int16", "float32"):
             return -math.inf
         if maker.op == "TABLE" and (table := self._tensors[maker.inputs[1]].data) is not None:
-            return _least_of(tensor, table)
+            return self._of_table(tensor, maker.inputs[0], table, depth)
+        if maker.op == "POW" and tensor.dtype == "float32":
+            return self._power(maker, depth)
         if maker.op in _SAME:
             return self.of(maker.inputs[0], depth + 1)
         if maker.op == "EXP" and tensor.dtype != "float32":
@@ -87,6 +98,25 @@ class _Least:
                 return self._sum(maker, sum(parts)) if maker.op == "ADD" and is_plain(maker) else 0.0
         is_cut = maker.options.get("fused_activation_function") in _NOT_BELOW_0
         return 0.0 if is_cut and tensor.dtype != "float32" else -math.inf
+
+    def _of_table(self, made: Tensor, index: int, table: Array, depth: int) -> float:
+        """Return the lower bound of a table's entries, which are by unsigned code, for codes that occur."""
+        source, least = self._tensors[index], self.of(index, depth + 1)
+        if least == -math.inf or source.dtype not in ("int8", "int16") or source.quantization is None:
+            return _least_of(made, table)
+        half = len(table) // 2
+        return _least_of(made, np.roll(table, half)[least_code(source, least) + half:])
+
+    def _power(self, op: Operator, depth: int) -> float:
+        least, powers = self.of(op.inputs[0], depth + 1), self._tensors[op.inputs[1]].data
+        if least < 0:
+            return -math.inf
+        if powers is None or not powers.size or powers.min() <= 0:
+            return 0.0
+        with np.errstate(over="ignore"):
+            ends = np.float64(least) ** np.array([powers.min(), powers.max()], np.float64)
+        # A power may be a product of that many factors, each with its rounding.
+        return float(min(ends.min(), _MOST)) * max(0.0, 1 - 2.0**-20 * max(1.0, float(powers.max())))
 
     def _largest(self, op: Operator, depth: int) -> float:
         """Return the lower bound of a maximum of codes with one scale."""

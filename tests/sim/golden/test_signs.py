@@ -144,3 +144,40 @@ def test_codes_above_the_least(oracles: Callable[[str], Oracle]) -> None:
     for outputs in (run(model, inputs).outputs, execute(compile_model(model, load_config("n8")).program,
                                                         inputs).outputs):
         np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+def test_powers_of_numbers_with_a_bound() -> None:
+    """The bound of a power is that of the least exponent or of the largest one, or 0; a huge one is finite."""
+    b = ModelBuilder("powers")
+    x = b.input((2,), "int16", scale=1e-3)
+    most = b.add("MAXIMUM", [x, b.constant(np.array(500, np.int16), scale=1e-3)], scale=1e-3)
+    some, any_ = b.add("DEQUANTIZE", [most]), b.add("DEQUANTIZE", [x])
+    more = b.add("EXP", [b.add("ADD", [any_, any_])])
+    made = [b.add("POW", [base, b.constant(np.array(power, np.float32))], shape=(2,)) for base, power in (
+        (some, [3, 0.5]), (some, [2]), (some, [-2]), (any_, [2]), (more, [0.3]))]
+    huge = b.add("POW", [b.add("POW", [b.add("ADD", [b.add("DEQUANTIZE", [b.add(
+        "MAXIMUM", [x, b.constant(np.array(3000, np.int16), scale=1e-3)], scale=1e-3)]), some]),
+        b.constant(np.array([60], np.float32))], shape=(2,)), b.constant(np.array([60], np.float32))], shape=(2,))
+    main = b.model(*made, huge).main
+    first, square, inverse, unknown, zero, largest = (least_number(main, index) for index in (*made, huge))
+    assert [round(first, 5), round(square, 5), inverse, unknown, zero] == [0.125, 0.25, 0, -math.inf, 0]
+    assert 3.4e38 < largest < math.inf
+
+
+def test_entries_for_codes_that_occur(oracles: Callable[[str], Oracle]) -> None:
+    """Generalized mean in 16x8: the mean of third powers from a limit on is not negative, so it has a third root."""
+    b = ModelBuilder("mean")
+    x = b.input((3, 40), "int16", scale=3e-5)
+    kept = b.add("MAXIMUM", [x, b.constant(np.array(34, np.int16), scale=3e-5)], scale=3e-5)
+    cube = b.add("POW", [b.add("DEQUANTIZE", [kept]), b.constant(np.array(3, np.float32))], shape=(3, 40))
+    mean = b.add("MEAN", [b.add("QUANTIZE", [cube], dtype="int16", scale=2.7e-5, zero_point=0),
+                          b.constant(np.array([1], np.int32))], shape=(3,), scale=5e-6)
+    root = b.add("POW", [b.add("DEQUANTIZE", [mean]), b.constant(np.array(1 / 3, np.float32))], shape=(3,))
+    data = b.build(b.add("QUANTIZE", [root], dtype="int16", scale=3e-5, zero_point=0))
+    model = parse_model(data, "mean")
+    program = compile_model(model, load_config("n8")).program
+    inputs = [np.random.default_rng(0).integers(-2**15, 2**15, (3, 40)).astype(np.int16)]
+    inputs[0][1] = -5
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    for outputs in (run(model, inputs).outputs, execute(program, inputs).outputs):
+        np.testing.assert_array_equal(outputs[0], expected, strict=True)
