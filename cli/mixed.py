@@ -22,7 +22,7 @@ from tq_hw.model.tflite.reader import read_model
 from tq_hw.model.tflite.writer import write_model
 from tq_hw.sim.diagnose.compare import divergences
 from tq_hw.sim.engines import Array, Inference, InputSet
-from tq_hw.sim.mixed import AcceleratedPart, common_config, split
+from tq_hw.sim.mixed import AcceleratedPart, check_written, common_config, split
 from tq_hw.sim.oracles import Oracle
 
 __all__ = ["PROFILE", "MixedSubject", "check_options", "check_whole", "is_mixed_file", "mixed_bytes", "open_mixed",
@@ -107,7 +107,8 @@ def open_mixed(path: str, config: Config | str | None, memory: Memory | None,
 
 
 def mixed_bytes(model: Model) -> bytes:
-    """Return the `.tflite` of a mixed model."""
+    """Return the `.tflite` of a mixed model; raise `UnsupportedError` if an operator would lose its options."""
+    check_written(model, (op for op in model.main.operators if not is_accelerated(op)))
     return write_model(compact(model))
 
 

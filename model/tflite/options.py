@@ -69,8 +69,8 @@ def _read_option(options: Table, slot: int, name: str, kind: str,
         return number
     if kind == "string":
         return options.string(slot, name)
-    if kind == "int32s":
-        return options.integers(slot, name)
+    if kind in ("int32s", "int64s"):
+        return options.integers(slot, name, kind.removesuffix("s"))
     if kind == "uint8s":
         found = options.vector(slot, name, "uint8")
         return () if found is None else tuple(found.tolist())

@@ -11,7 +11,8 @@ __all__ = ["callees", "check_order"]
 
 #: Options that are the index of a subgraph.
 SUBGRAPH_OPTIONS = ("subgraph", "init_subgraph_index", "then_subgraph_index", "else_subgraph_index",
-                    "cond_subgraph_index", "body_subgraph_index", "decomposition_subgraph_index")
+                    "cond_subgraph_index", "body_subgraph_index", "decomposition_subgraph_index",
+                    "update_computation_subgraph_index")
 
 
 def check_order(model: Model, name: str) -> None:

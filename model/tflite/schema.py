@@ -101,7 +101,8 @@ class OptionField:
     Members
     -------
     slot : FlatBuffer slot number
-    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", "float32s", "uint8s", or a key of `ENUMS`
+    kind : "int32", "uint32", "int64", "float32", "bool", "string", "int32s", "int64s", "float32s", "uint8s", or a key
+        of `ENUMS`
     default : the schema's default, an enumeration's as its name
     """
 
@@ -178,6 +179,14 @@ _TABLES = {
                      "dilation_d_factor:int32=1 dilation_w_factor:int32=1 dilation_h_factor:int32=1",
     "RandomOptions": "seed:int64 seed2:int64",
     "BucketizeOptions": "boundaries:float32s",
+    "StablehloReduceWindowOptions": "window_dimensions:int64s window_strides:int64s base_dilations:int64s "
+                                    "window_dilations:int64s padding:int64s body_subgraph_index:int32",
+    "StablehloScatterOptions": "indices_are_sorted:bool update_window_dims:int64s inserted_window_dims:int64s "
+                               "scatter_dims_to_operand_dims:int64s index_vector_dim:int64 unique_indices:bool "
+                               "update_computation_subgraph_index:int32",
+    "StablehloGatherOptions": "offset_dims:int64s collapsed_slice_dims:int64s start_index_map:int64s "
+                              "index_vector_dim:int64 slice_sizes:int64s indices_are_sorted:bool",
+    "StablehloPadOptions": "edge_padding_low:int64s edge_padding_high:int64s interior_padding:int64s",
     "StableHLOCompositeOptions": "name:string decomposition_subgraph_index:int32 composite_attributes:uint8s",
 }
 
@@ -190,7 +199,8 @@ def _parse(line: str) -> tuple[OptionField, ...]:
         name, _, rest = word.partition(":")
         kind, _, default = rest.partition("=")
         zero: dict[str, int | float | bool | str | tuple[int, ...]] = {
-            "float32": 0.0, "bool": default == "1", "string": "", "int32s": (), "float32s": (), "uint8s": ()}
+            "float32": 0.0, "bool": default == "1", "string": "", "int32s": (), "int64s": (), "float32s": (),
+            "uint8s": ()}
         value = ENUMS[kind][0] if kind in ENUMS else zero.get(kind, int(default or 0))
         fields.append(OptionField(name, slot, kind, value))
     return tuple(fields)
@@ -223,12 +233,18 @@ def _operator_options() -> dict[str, str]:
 OPERATOR_OPTIONS = _operator_options()
 
 #: Option tables of the schema's second union that are read, with their number there.
-SECOND_TABLES = {"STABLEHLO_COMPOSITE": ("StableHLOCompositeOptions", 21)}
+SECOND_TABLES = {
+    "STABLEHLO_SCATTER": ("StablehloScatterOptions", 7), "STABLEHLO_PAD": ("StablehloPadOptions", 10),
+    "STABLEHLO_REDUCE_WINDOW": ("StablehloReduceWindowOptions", 13),
+    "STABLEHLO_GATHER": ("StablehloGatherOptions", 16), "STABLEHLO_COMPOSITE": ("StableHLOCompositeOptions", 21)}
 
 #: Operators with options that are not read: what writes one again would lose them.
-LOST_OPTIONS = frozenset((*(op for op in OPERATORS if op.startswith("STABLEHLO_")), *_words("""
+LOST_OPTIONS = frozenset(_words("""
 CONCAT_EMBEDDINGS LSH_PROJECTION SKIP_GRAM EMBEDDING_LOOKUP_SPARSE UNIQUE HASHTABLE DILATE REDUCE_WINDOW
-""")))
+STABLEHLO_CONCATENATE STABLEHLO_BROADCAST_IN_DIM STABLEHLO_SLICE STABLEHLO_CONVOLUTION STABLEHLO_CUSTOM_CALL
+STABLEHLO_REDUCE STABLEHLO_COMPARE STABLEHLO_DYNAMIC_SLICE STABLEHLO_IOTA STABLEHLO_DOT_GENERAL STABLEHLO_SORT
+STABLEHLO_WHILE STABLEHLO_TRANSPOSE STABLEHLO_RNG_BIT_GENERATOR STABLEHLO_SHIFT_LEFT STABLEHLO_CASE
+"""))
 
 #: Operators that have no meaning without their option table: a default in it is out of range.
 OPTIONS_REQUIRED = frozenset(_words("""

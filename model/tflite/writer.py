@@ -26,7 +26,7 @@ __all__ = ["write_model"]
 
 _ALIGNMENT_BYTES = 16
 #: Types of the elements of options that are arrays.
-_ARRAYS = {"int32s": "<i4", "float32s": "<f4", "uint8s": "u1"}
+_ARRAYS = {"int32s": "<i4", "int64s": "<i8", "float32s": "<f4", "uint8s": "u1"}
 
 
 def write_model(model: Model) -> bytes:

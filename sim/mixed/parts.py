@@ -11,9 +11,10 @@ from tq_hw.model.cut import cut
 from tq_hw.model.errors import ModelError, OptionError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
 from tq_hw.model.mixed import CUSTOM_NAME, is_accelerated
+from tq_hw.model.tflite.order import callees
 from tq_hw.model.tflite.schema import LOST_OPTIONS
 
-__all__ = ["AcceleratedPart", "HostPart", "common_config", "split"]
+__all__ = ["AcceleratedPart", "HostPart", "check_written", "common_config", "split"]
 
 _STATEFUL = ("VAR_HANDLE", "READ_VARIABLE", "ASSIGN_VARIABLE", "CALL_ONCE")
 
@@ -104,11 +105,21 @@ def split(model: Model) -> list[AcceleratedPart | HostPart]:
     return parts
 
 
-def _host(model: Model, operators: list[Operator]) -> HostPart:
-    for op in operators:
+def check_written(model: Model, operators: Iterable[Operator]) -> None:
+    """Raise `UnsupportedError` for the host's operator that would lose options, also in a subgraph that one calls."""
+    todo, seen = [("", op) for op in operators], set[int]()
+    while todo:
+        where, op = todo.pop(0)
         if op.op in LOST_OPTIONS:
-            raise UnsupportedError(f"{model.name}: operator {op.index} ({op.op}): stays with the host, but its options "
-                                   "are not read, so it cannot be written for LiteRT")
+            raise UnsupportedError(f"{model.name}: {where}operator {op.index} ({op.op}): stays with the host, but its "
+                                   "options are not read, so it cannot be written for LiteRT")
+        for callee in sorted(set(callees(op).values()) - seen):
+            seen.add(callee)
+            todo += [(f"subgraph {callee}, ", each) for each in model.subgraphs[callee].operators]
+
+
+def _host(model: Model, operators: list[Operator]) -> HostPart:
+    check_written(model, operators)
     own = {id(op) for op in operators}
     wanted = {index for op in model.main.operators if id(op) not in own for index in op.inputs} | set(
         model.main.outputs)

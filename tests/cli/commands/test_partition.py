@@ -104,7 +104,9 @@ def test_verify_holds_it_against_the_whole_model(tq: Tq, tmp_path: Path) -> None
         "passed      middle: 3 input sets equal LiteRT's reference kernels, 2 accelerated parts, 1 operator on the "
         "host",
         "passed      towers: 3 input sets equal LiteRT's reference kernels, 2 accelerated parts, 6 operators on the "
-        "host", "3 passed, 0 failed, 0 unsupported"]
+        "host",
+        "passed      windows: 3 input sets equal LiteRT's reference kernels, 2 accelerated parts, 4 operators on the "
+        "host", "4 passed, 0 failed, 0 unsupported"]
 
 
 def test_sim_on_the_rtl(tq: Tq, tmp_path: Path) -> None:
@@ -251,3 +253,15 @@ def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> 
 def test_a_broken_file_is_only_that(tq: Tq, head: str) -> None:
     Path(head).write_bytes(Path(head).read_bytes()[:300])
     assert len(tq("compile", head).err.splitlines()) == 1
+
+
+def test_compile_refuses_options_that_are_lost(tq: Tq, tmp_path: Path) -> None:
+    """LiteRT cannot read a file whose operators lost theirs."""
+    b = ModelBuilder("lost")
+    found = b.add_many("UNIQUE", [b.add("RELU", [b.input((1, 9), scale=0.1)])], 2, shapes=[(9,), (9,)])
+    (tmp_path / "lost.tflite").write_bytes(write_model(b.model(*found)))
+    result = tq("compile", "--partition", "lost.tflite", "--config", "tiny")
+    assert result.code == 2
+    assert result.err == ("tq-hw: lost: operator 1 (UNIQUE): stays with the host, but its options are not read, so it "
+                          "cannot be written for LiteRT\n")
+    assert not Path("lost_tq.tflite").exists()

@@ -42,6 +42,13 @@ def test_second_option_tables_are_those_of_the_schema():
         assert getattr(schema.BuiltinOptions2, name) == number
 
 
+def test_second_options_that_are_not_read_are_known():
+    """An operator without options, such as STABLEHLO_ADD, cannot lose any."""
+    tables = {name.removesuffix("Options").upper() for name in names_of(schema.BuiltinOptions2)[1:]}
+    assert {op for op in OPERATORS if op.replace("_", "") in tables} == {*SECOND_TABLES, "DILATE", "REDUCE_WINDOW", *(
+        op for op in LOST_OPTIONS if op.startswith("STABLEHLO_"))}
+
+
 def test_tensor_types_are_those_of_the_schema():
     assert tuple(name.lower() for name in names_of(schema.TensorType)) == TENSOR_TYPES
 

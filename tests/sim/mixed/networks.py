@@ -78,7 +78,35 @@ def two_towers():
     return Model("towers", (main, first.model().main))
 
 
-NETWORKS = {"middle": float_middle, "head": topk_head, "towers": two_towers}
+def of_two(op):
+    """A subgraph that computes `op` of two float32 numbers."""
+    b = ModelBuilder(op.lower())
+    return b.model(b.add(op, [b.input((), "float32"), b.input((), "float32")], shape=(), dtype="float32")).main
+
+
+def windows():
+    """Operators with options in the schema's second union, two of which call a subgraph: a dilated pool and others."""
+    b = ModelBuilder("windows")
+    real = b.add("DEQUANTIZE", [conv(b, b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image"), 6)])
+    padded = b.add("STABLEHLO_PAD", [real, b.constant(np.array(0.5, np.float32))], shape=(1, 6, 5, 6), options={
+        "edge_padding_low": (0, 1, 0, 0), "edge_padding_high": (0, 0, 1, 0), "interior_padding": (0, 0, 0, 0)})
+    pooled = b.add("STABLEHLO_REDUCE_WINDOW", [padded, b.constant(np.array(-np.inf, np.float32))], shape=(1, 4, 3, 6),
+                   options={"window_dimensions": (1, 2, 2, 1), "window_strides": (1,) * 4, "base_dilations": (1,) * 4,
+                            "window_dilations": (1, 2, 2, 1), "padding": (0,) * 8, "body_subgraph_index": 1})
+    rows = b.add("STABLEHLO_GATHER", [pooled, b.constant(np.array([[3], [0], [1], [3], [2]], np.int32))],
+                 shape=(1, 5, 3, 6), options={
+                     "offset_dims": (0, 2, 3), "collapsed_slice_dims": (1,), "start_index_map": (1,),
+                     "index_vector_dim": 1, "slice_sizes": (1, 1, 3, 6)})
+    sums = b.add("STABLEHLO_SCATTER", [
+        b.constant(np.full((1, 4, 3, 6), 0.25, np.float32)), b.constant(np.array([[1], [2], [1], [0], [2]], np.int32)),
+        rows], shape=(1, 4, 3, 6), options={
+            "update_window_dims": (0, 2, 3), "inserted_window_dims": (1,), "scatter_dims_to_operand_dims": (1,),
+            "index_vector_dim": 1, "update_computation_subgraph_index": 2})
+    main = b.model(conv(b, b.add("QUANTIZE", [sums], scale=0.3, zero_point=-7), 4)).main
+    return Model("windows", (main, of_two("MAXIMUM"), of_two("STABLEHLO_ADD")))
+
+
+NETWORKS = {"middle": float_middle, "head": topk_head, "towers": two_towers, "windows": windows}
 
 
 def draw(model, seed=0):

@@ -31,6 +31,8 @@ def litert():
     ("head", ["CUSTOM:tq-hw", "TOPK_V2"]),
     ("towers", ["CALL_ONCE", "VAR_HANDLE", "READ_VARIABLE", "CUSTOM:tq-hw", "CUMSUM", "ADD", "ASSIGN_VARIABLE",
                 "CUSTOM:tq-hw"]),
+    ("windows", ["CUSTOM:tq-hw", "STABLEHLO_PAD", "STABLEHLO_REDUCE_WINDOW", "STABLEHLO_GATHER", "STABLEHLO_SCATTER",
+                 "CUSTOM:tq-hw"]),
 ])
 def test_equals_the_whole_model(name, expected, litert):
     data = write_model(NETWORKS[name]())
@@ -122,6 +124,16 @@ def test_rejects_options_that_are_lost():
         split(edited(made.model, 1, op="UNIQUE"))
     assert str(caught.value) == (f"m: operator {made.model.main.operators[1].index} (UNIQUE): stays with the host, but "
                                  "its options are not read, so it cannot be written for LiteRT")
+
+
+def test_rejects_options_that_are_lost_in_a_subgraph():
+    made, _ = parts_of(write_model(NETWORKS["windows"]()))
+    body = made.model.subgraphs[2]
+    lost = replace(body, operators=(replace(body.operators[0], op="STABLEHLO_REDUCE", options={}),))
+    with pytest.raises(UnsupportedError) as caught:
+        split(replace(made.model, subgraphs=(*made.model.subgraphs[:2], lost)))
+    assert str(caught.value) == ("m: subgraph 2, operator 0 (STABLEHLO_REDUCE): stays with the host, but its "
+                                 "options are not read, so it cannot be written for LiteRT")
 
 
 def test_parts_in_order():
