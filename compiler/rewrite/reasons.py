@@ -77,7 +77,8 @@ def _reason(graph: Subject, op: Operator) -> str:
             _CHECKS.get(each.op, find_table)(graph, each)
         except TqError as error:
             if each.op == "QUANTIZE":
-                reason = _why_no_sum(graph, each) or _why_not_packed(graph, each) or _why_no_pair(graph, each)
+                reason = (_why_no_sum(graph, each) or _by_zero(graph, each) or _why_not_packed(graph, each)
+                          or _why_no_pair(graph, each))
                 return f" ({reason or error})"
             return f" ({_why_not_packed(graph, each) or error})"
     return ""
@@ -130,6 +131,24 @@ def _why_not_packed(graph: Subject, op: Operator) -> str:
         check_packed(graph, op)
     except TqError as error:
         return str(error)
+    return ""
+
+
+def _by_zero(graph: Subject, op: Operator) -> str:
+    """Return which divisor of a function of two tensors may be 0, "" if none is known to be."""
+    island = Island(graph, graph.output(op).shape, most=2, possible=True)
+    todo = [op.inputs[0]]
+    while todo:
+        maker = graph.maker(todo.pop())
+        if maker is None or not is_inner(graph, maker):
+            continue
+        try:
+            if maker.op == "FLOOR_MOD" and not island.values(maker.inputs[1]).all():
+                return (f"{label(graph.input(maker, 1))}, the divisor of operator {maker.index} (FLOOR_MOD), may be 0, "
+                        "which gives NaN")
+        except TqError:
+            return ""
+        todo += maker.inputs
     return ""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.island import Island, label, varying
 from tq_hw.compiler.rewrite.rewrite import Subject
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import InputError, UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.kernels import KERNELS
 
@@ -21,10 +21,20 @@ def _is_constant(source: Tensor) -> bool:
 
 
 def table_of_two(graph: Subject, op: Operator) -> Operator:
-    """Return the operator that computes the output of the QUANTIZE `op`; raise `UnsupportedError` if there is none."""
+    """Return the operator that computes the output of the QUANTIZE `op`; raise `TqError` if there is none.
+
+    Codes that never occur may give NaN.
+    """
+    try:
+        return _found(graph, op, possible=False)
+    except InputError:
+        return _found(graph, op, possible=True)
+
+
+def _found(graph: Subject, op: Operator, *, possible: bool) -> Operator:
     target = graph.output(op)
     constants = varying(graph, op.inputs[0])
-    island = Island(graph, target.shape, most=2, numbered=constants)
+    island = Island(graph, target.shape, most=2, numbered=constants, possible=possible)
     made = KERNELS["QUANTIZE"](op, graph.subgraph, [island.values(op.inputs[0])])[0]
     sources = island.sources
     if len(sources) != 2 or target.dtype not in ("int8", "int16") or all(map(_is_constant, sources)):

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tq_hw.model.errors import ModelError
+from tq_hw.model.errors import InputError
 from tq_hw.model.graph import Operator, Subgraph
 from tq_hw.sim.golden.arith import round_half_away
 from tq_hw.sim.golden.gelu_float import gelu
@@ -128,7 +128,7 @@ def _float(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
         else:
             y = value(inputs, 1)
             if op.op == "FLOOR_DIV" and not y.all():
-                raise ModelError("a divisor is 0, which the kernel rejects")
+                raise InputError("a divisor is 0, which the kernel rejects")
             result = BINARY[op.op](x, y)
             if op.op == "POW":
                 for exponent, whole in whole_exponents(op, subgraph, y).items():

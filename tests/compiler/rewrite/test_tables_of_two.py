@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.compiler.rewrite.test_float_islands import SUPPORTED
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.rewrite import Subject, rewrite
@@ -50,7 +51,23 @@ def angle(b: ModelBuilder, x: int, y: int) -> int:
     return b.add("ATAN2", [b.add("BROADCAST_TO", [each, whole]) for each in (x, y)])
 
 
-@pytest.mark.parametrize("build", [divided, squared, gate, halves, angle])
+def positive(b: ModelBuilder, y: int) -> int:
+    """A divisor in codes, none of which is 0 after the addition."""
+    size = b.add("QUANTIZE", [b.add("ABS", [y])], scale=0.06, zero_point=-128)
+    more = b.add("ADD", [size, b.constant(np.array(127, np.int8), scale=0.002, zero_point=-128)], scale=0.06,
+                 zero_point=-128)
+    return b.add("DEQUANTIZE", [more])
+
+
+def remainder(b: ModelBuilder, x: int, y: int) -> int:
+    return b.add("FLOOR_MOD", [x, positive(b, y)], shape=(256, 256))
+
+
+def floor(b: ModelBuilder, x: int, y: int) -> int:
+    return b.add("FLOOR_DIV", [x, positive(b, y)], shape=(256, 256))
+
+
+@pytest.mark.parametrize("build", [divided, squared, gate, halves, angle, remainder, floor])
 def test_every_pair_of_codes(build: Build, litert: Oracle) -> None:
     b = ModelBuilder("two")
     x, y = (b.add("DEQUANTIZE", [b.input(shape, scale=0.1)]) for shape in ((256, 1), (1, 256)))
@@ -59,7 +76,8 @@ def test_every_pair_of_codes(build: Build, litert: Oracle) -> None:
     inputs = [EVERY[:, None], EVERY[None]]
     expected = litert.run(data, inputs)[0]
     rewritten = rewrite(model.main, LIBRARY)
-    assert [op.op for op in rewritten.operators if op.op != "BROADCAST_TO"] == ["TABLE_OF_TWO"]
+    left = [op.op for op in rewritten.operators if op.op not in ("BROADCAST_TO", "ADD", "TABLE")]
+    assert left == ["TABLE_OF_TWO"]
     for each in (model, Model(model.name, (rewritten,))):
         np.testing.assert_array_equal(run(each, inputs).outputs[0], expected, strict=True)
 
@@ -107,3 +125,14 @@ def test_more_numbers_than_a_byte_are_no_table() -> None:
     with pytest.raises(UnsupportedError) as caught:
         table_of_two(Subject(main), main.operators[-1])
     assert str(caught.value) == "tensor 2 ('t2') holds 300 different values, more than a byte can distinguish"
+
+
+def test_a_divisor_that_may_be_0() -> None:
+    b = ModelBuilder("zero")
+    x, y = (b.add("DEQUANTIZE", [b.input((3,), scale=0.1)]) for _ in range(2))
+    out = b.add("QUANTIZE", [b.add("ABS", [b.add("FLOOR_MOD", [x, y])])], scale=0.1)
+    with pytest.raises(UnsupportedError) as caught:
+        compile_model(parse_model(b.build(out), "zero"), load_config("n8"))
+    assert str(caught.value) == (
+        "operator 2 (FLOOR_MOD): input 0, tensor 1 ('t1'), is float32 computed inside the model (tensor 3 ('t3'), the "
+        "divisor of operator 2 (FLOOR_MOD), may be 0, which gives NaN)" + SUPPORTED)
