@@ -43,7 +43,7 @@ def _table(graph: Subject, op: Operator, *, possible: bool) -> tuple[Tensor, Arr
 
 def is_inner(graph: Subject, op: Operator) -> bool:
     """Whether an operator gives float32 and reads a tensor that the model computes."""
-    return bool(op.outputs) and graph.output(op).dtype == "float32" and op.op in (*ENTRIES, *FLOAT_OPERATORS)
+    return bool(op.outputs) and graph.output(op).dtype == "float32" and op.op in (*ENTRIES, "TABLE", *FLOAT_OPERATORS)
 
 
 @pattern("QUANTIZE")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import dequantized, moved
-from tq_hw.compiler.rewrite.island import BYTES, ENTRIES, Island, label, rises
+from tq_hw.compiler.rewrite.island import BYTES, Island, label, rises
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Quantization, Tensor
@@ -43,6 +43,7 @@ class _Ranking:
     ----------
     leaves : by tensor
     numbers : all possible numbers, ascending
+    has_two_zeros : whether they are 0 and -0, which have one rank
     """
 
     def __init__(self, graph: Subject, index: int):
@@ -54,7 +55,9 @@ class _Ranking:
         parts = [leaf.values.reshape(-1) for leaf in self.leaves.values()]
         if any(move.op in _PADS for move in self._moves):
             parts.append(np.zeros(1, np.float32))
-        self.numbers: Float32 = np.unique(np.concatenate(parts))
+        numbers = np.concatenate(parts)
+        self.numbers: Float32 = np.unique(numbers)
+        self.has_two_zeros = len(np.unique(np.signbit(numbers[numbers == 0]))) > 1
         if np.isnan(self.numbers).any():
             raise UnsupportedError(f"{label(graph.tensors[index])} is NaN for some codes")
 
@@ -186,42 +189,20 @@ def float_places(graph: Subject, op: Operator) -> Rewrite | None:
         if places < 0 or graph.tensors[places].dtype != "int8":
             return None
         ranks = graph.add_tensor(graph.tensors[places], graph.output(op).shape)
-        largest = _largest(graph, op, ranking, ranks) if graph.is_used(op.outputs[0]) else []
+        largest = [_largest(graph, op, ranking, ranks)] if graph.is_used(op.outputs[0]) else []
     except TqError:
         return None
     top = changed(op, inputs=(places, *op.inputs[1:]), outputs=(ranks, *op.outputs[1:]))
     return Rewrite([op], [*made, top, *largest])
 
 
-def _largest(graph: Subject, op: Operator, ranking: _Ranking, ranks: int) -> list[Operator]:
-    """Return the operators that compute the largest numbers from their ranks: the operators before `op` again."""
-    chain, index = list[Operator](), op.inputs[0]
-    if index not in ranking.leaves:
-        raise UnsupportedError(f"{label(graph.tensors[index])} is moved before its largest numbers are read")
-    while not chain or chain[0].op not in ENTRIES:
-        maker = graph.maker(index)
-        computed = [] if maker is None else [each for each in maker.inputs if graph.tensors[each].data is None]
-        if maker is None or len(computed) != 1 or any(graph.tensors[each].shape for each in maker.inputs
-                                                      if each not in computed):
-            raise UnsupportedError(f"{label(graph.tensors[index])} is not a function of one tensor and single numbers")
-        chain.insert(0, maker)
-        index = computed[0]
-    source, values = graph.tensors[index], ranking.leaves[op.inputs[0]].values
-    by_rank = np.zeros(256, np.uint8)
-    ranked = ranking.ranks(values).view(np.uint8)
-    if source.dtype != "int8":
-        raise UnsupportedError(f"{label(source)} is {source.dtype}, not int8")
-    by_rank[ranked] = np.arange(256)
-    if (values[by_rank[ranked]].view(np.int32) != values.view(np.int32)).any():
+def _largest(graph: Subject, op: Operator, ranking: _Ranking, ranks: int) -> Operator:
+    """Return the table that gives the largest numbers by their ranks."""
+    if ranking.has_two_zeros:
         raise UnsupportedError(f"{label(graph.input(op))} is 0 and -0")
-    made, current = list[Operator](), graph.add_tensor(source, graph.output(op).shape)
-    made.append(Operator(op.index, "TABLE", (ranks, graph.add_constant(by_rank.view(np.int8))), (current,)))
-    for each in chain:
-        inputs = [current if graph.tensors[index].data is None else index for index in each.inputs]
-        is_last = each is chain[-1]
-        current = op.outputs[0] if is_last else graph.add_tensor(graph.output(each), graph.output(op).shape)
-        made.append(changed(each, inputs=inputs, outputs=(current,)))
-    return made
+    numbers = np.zeros(256, np.float32)
+    numbers[:len(ranking.numbers)] = ranking.numbers
+    return Operator(op.index, "TABLE", (ranks, graph.add_constant(np.roll(numbers, 128))), op.outputs[:1])
 
 
 #: Patterns in the order in which they are tried.

@@ -109,16 +109,26 @@ def distance(b: ModelBuilder) -> int:
     return b.add("ABS", [b.add("SUB", [image(b), b.constant(np.array(0.3, np.float32))])])
 
 
-@pytest.mark.parametrize("build", [falling, with_ties, distance])
-@pytest.mark.parametrize("end", ["int8", "float32"])
+def turned(b: ModelBuilder) -> int:
+    """Numbers that are moved before the largest ones are taken, with zeros of the moves."""
+    padded = b.add("PAD", [distance(b), number(b, [[0, 0], [0, 1], [0, 0], [1, 0]])], shape=(1, 7, 5, 8))
+    return b.add("TRANSPOSE", [padded, number(b, [0, 3, 1, 2])], shape=(1, 8, 7, 5))
+
+
+@pytest.mark.parametrize("build", [falling, with_ties, distance, turned])
+@pytest.mark.parametrize("end", ["int8", "float32", "itself", "with another"])
 def test_largest_numbers_equal_litert(build: Build, end: str, litert: Oracle) -> None:
     """The places of nearest neighbours, and their distances."""
     b = ModelBuilder("nearest")
     largest, places = b.add_many("TOPK_V2", [build(b), number(b, 3)], 2)
-    made = b.add("NEG", [largest])
+    made = largest if end == "itself" else b.add("NEG", [largest])
     if end == "int8":
         made = b.add("QUANTIZE", [made], dtype="int8", scale=0.06, zero_point=-5)
-    inputs = [np.random.default_rng(0).integers(-128, 128, SHAPE).astype(np.int8)]
+    if end == "with another":
+        other = b.add("EXP", [b.add("DEQUANTIZE", [b.input(b.tensors[largest].shape, scale=0.02)])])
+        made = b.add("QUANTIZE", [b.add("MUL", [made, other])], dtype="int8", scale=0.06, zero_point=-5)
+    inputs = [np.random.default_rng(0).integers(-128, 128, b.tensors[index].shape).astype(np.int8)
+              for index in b.inputs]
     assert "TOPK_V2" in hold(b.build(made, places), inputs, litert)
 
 
