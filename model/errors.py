@@ -5,6 +5,7 @@ TqError
   + UnsupportedError  2  the file is legal, the operator or its parameters are not supported
   + OptionError       2  a bad option, configuration or input array
     + InputError      2  an operator has no result for these inputs
+    + UnmetError      2  this model cannot have the sizes or the signature that were asked for
   + MismatchError     1  results differ
   + MissingToolError  3  a tool or package is missing
   + ToolError         4  a tool failed or a target was missed
@@ -15,7 +16,7 @@ TqError
 from typing import Self
 
 __all__ = ["DataflowError", "DeviceError", "InputError", "MismatchError", "MissingToolError", "ModelError",
-           "OptionError", "ToolError", "TqError", "UnsupportedError", "last_words"]
+           "OptionError", "ToolError", "TqError", "UnmetError", "UnsupportedError", "last_words"]
 
 
 class TqError(Exception):
@@ -55,6 +56,10 @@ class OptionError(TqError):
 
 class InputError(OptionError):
     """Values of inputs for which an operator has no result, and the engines refuse to run; names the operator."""
+
+
+class UnmetError(OptionError):
+    """Sizes or a signature that this model cannot have, but another one may."""
 
 
 class MismatchError(TqError):

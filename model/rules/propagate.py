@@ -8,7 +8,7 @@ is only a hint. The sizes of the inputs, stored or requested, are propagated thr
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
+from tq_hw.model.errors import ModelError, TqError, UnmetError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.check import check_signature
 from tq_hw.model.rules.node import Node
@@ -45,13 +45,13 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
     Where none is, operators that are taken only where their results are known become constants all the same, and
     chosen boxes have the shape that kernels give them.
     Operators keep their index. Without `rules`, an operator that breaks one leaves the stored shapes of its outputs.
-    Raises `OptionError` for a wish that the inputs cannot meet, `ModelError` or
+    Raises `UnmetError` for a wish that the inputs cannot meet, `ModelError` or
     `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
     """
     main = model.main
     if not any(-1 in tensor.shape_signature for tensor in main.tensors):
         if wanted.batch is not None or wanted.named:
-            raise OptionError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
+            raise UnmetError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
                               f"fixed: {_inputs(main)}; export the model with an open batch")
         if not _only_known(main) and not any(op.op in BOXES for op in main.operators):
             return model
@@ -134,7 +134,7 @@ class _Propagation:
         names = {self.stored[index].name for index in self.subgraph.inputs}
         for name in wanted.named:
             if name not in names:
-                raise OptionError(f"{self.name}: --shape {name}: there is no such input; inputs are "
+                raise UnmetError(f"{self.name}: --shape {name}: there is no such input; inputs are "
                                   f"{_inputs(self.subgraph)}")
         met = wanted.batch is None
         for index in self.subgraph.inputs:
@@ -144,16 +144,16 @@ class _Propagation:
             met |= signature[:1] == [-1]
             if (named := wanted.named.get(tensor.name)) is not None:
                 if min(named, default=1) < 1 or not _fits(named, signature):
-                    raise OptionError(f"{self.name}: --shape {tensor.name}={','.join(map(str, named))} does not fit "
+                    raise UnmetError(f"{self.name}: --shape {tensor.name}={','.join(map(str, named))} does not fit "
                                       f"the input's {signature}; -1 is open")
                 shape = list(named)
             elif wanted.batch is not None and signature[:1] == [-1]:
                 shape[0] = wanted.batch
             if (found := too_large(shape, tensor.dtype)) is not None:
-                raise OptionError(f"{self.name}: input {tensor.name[:60]!r}: {found}")
+                raise UnmetError(f"{self.name}: input {tensor.name[:60]!r}: {found}")
             self.tensors[index] = replace(tensor, shape=tuple(shape))
         if not met:
-            raise OptionError(f"{self.name}: --batch {wanted.batch}: the first dimension of no input is open; inputs "
+            raise UnmetError(f"{self.name}: --batch {wanted.batch}: the first dimension of no input is open; inputs "
                               f"are {_inputs(self.subgraph)}")
 
     def _visit_or_keep(self, op: Operator) -> bool:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tq_hw.model.errors import OptionError
+from tq_hw.model.errors import UnmetError
 from tq_hw.model.graph import Model, Operator, Signature, Subgraph
 from tq_hw.model.tflite.flatbuffer import Table
 from tq_hw.model.tflite.order import callees
@@ -39,12 +39,12 @@ def enter(model: Model, wanted: str, name: str) -> Model:
     """Return the model of the subgraph that the signature `wanted` names ("": subgraph 0) and of those that it calls.
 
     Subgraphs keep their order after that one and are counted again; signatures of others are left out. Raises
-    `OptionError`, naming the file as `name`, when there is no such signature.
+    `UnmetError`, naming the file as `name`, when there is no such signature.
     """
     signatures = {each.name: each.subgraph for each in model.signatures}
     if wanted and wanted not in signatures:
         has = f"the file has {', '.join(map(repr, signatures))}" if signatures else "the file has none"
-        raise OptionError(f"{name}: --signature {wanted}: there is no such signature; {has}")
+        raise UnmetError(f"{name}: --signature {wanted}: there is no such signature; {has}")
     first = signatures[wanted] if wanted else 0
     # The first of them is where an inference begins.
     numbers = {old: new for new, old in enumerate((first, *sorted(_reached(model, first) - {first})))}

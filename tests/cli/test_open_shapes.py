@@ -53,6 +53,24 @@ def test_engines_get_the_same_batch(tq: Tq, model: str, oracle: str) -> None:
     assert result.out.endswith("1 passed, 0 failed, 0 unsupported\n")
 
 
+@pytest.mark.parametrize("more", [(), ("--partition",), ("--jobs", 2)])
+def test_one_model_of_a_folder_with_fixed_shapes(tq: Tq, tmp_path: Path, more: tuple[object, ...]) -> None:
+    """The other models are verified all the same."""
+    if not available("litert-ref"):
+        pytest.skip("the engine is not installed")
+    for name, data in (("a", write_model(open_network(3, 1))), ("b", write_model(left_open(
+            lambda batch: open_network(3, batch))))):
+        (tmp_path / f"{name}.tflite").write_bytes(data)
+    result = tq("verify", ".", "--batch", 2, "--engine", "executor", "--config", "n8", "--profile", "litert",
+                "--oracle", "litert", *more)
+    shape = ", ".join(map(str, open_network(3, 1).main.tensors[0].shape))
+    lines = result.out.splitlines()
+    assert lines[0] == ("unsupported a: a.tflite: --batch 2 sizes open dimensions, but all dimensions of the inputs "
+                        f"are fixed: 'image' [{shape}]; export the model with an open batch")
+    assert lines[1].startswith("passed      b: 3 input sets equal LiteRT's reference kernels")
+    assert (result.code, result.err) == (2, "tq-hw: 1 of 2 cases are not supported; first a\n")
+
+
 @pytest.mark.parametrize("wish, message", [
     (["--batch", 0], "Invalid value for '--batch': 0 is not in the range 1<=x<=2147483647. Try 'tq-hw compile "
      "--help'."),
