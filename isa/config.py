@@ -21,7 +21,7 @@ __all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "OPTIONS", "PRESETS", "REQUIRED", 
            "read_table"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
-ISA_VERSION = 2
+ISA_VERSION = 3
 #: Scratchpad banks, interleaved by the two low bits of a word address: three rows of an image with
 #: an odd row pitch then always lie in three different banks.
 BANKS = 4

@@ -12,7 +12,7 @@ from tq_hw.isa.sizes import ceil_div, ceil_log2
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
     "ARRAY_START_CYCLES", "ASKED_TO_TAKE_CYCLES", "BANK_KNOWN_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES",
-    "CODED_WORD_CYCLES", "FACTOR_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES",
+    "CODED_WORD_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES",
     "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES", "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT",
     "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES", "PARAMS_START_CYCLES", "PRODUCT_CYCLES",
     "READ_LATENCY_CYCLES", "READ_TO_PACK_CYCLES", "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES",
@@ -137,10 +137,8 @@ RUN_LEAST_CYCLES = 2
 # Lane of the vector unit: latencies of its steps, and stages counted from the cycle in which a beat starts.
 TABLE_CYCLES = 2
 ALU_CYCLES = 3
-#: From the ALU's result to the product: the multiplier may depend on whether the ALU saturated.
-FACTOR_CYCLES = 2
 PRODUCT_CYCLES = 4
-RIGHT_SHIFT_CYCLES = 3
+RIGHT_SHIFT_CYCLES = 2
 CLAMP_CYCLES = 3
 #: From the address of a vector register's word to its data.
 REGISTER_READ_CYCLES = 2
@@ -149,8 +147,8 @@ ACTIVATION_LANE_CYCLES = 32
 #: The elements of a stream are valid one cycle later.
 STAGE_OPERANDS = READ_LATENCY_CYCLES + 1
 STAGE_REGISTERS = STAGE_OPERANDS - REGISTER_READ_CYCLES
-STAGE_RESULT = (STAGE_OPERANDS + 2 + TABLE_CYCLES + ALU_CYCLES + FACTOR_CYCLES + PRODUCT_CYCLES
-                + RIGHT_SHIFT_CYCLES + CLAMP_CYCLES)
+STAGE_RESULT = (STAGE_OPERANDS + 2 + TABLE_CYCLES + ALU_CYCLES + PRODUCT_CYCLES + RIGHT_SHIFT_CYCLES
+                + CLAMP_CYCLES)
 #: From the start of a beat to the first start of another one that reads the register it writes.
 REGISTER_LATENCY_CYCLES = STAGE_RESULT + 1 - STAGE_REGISTERS
 #: From a micro-operation to the next that waits for it: grants are counted a cycle late.

@@ -179,7 +179,6 @@ UOP_RULES: tuple[Rule, ...] = tuple(Rule(text, when, running=True) for text, whe
     ("b_hold == 1 or once == 1 or b_register + chunk_registers <= 8", "b_source == Source.REGISTER"),
     ("once == 1 or d_register + chunk_registers <= 8", "destination == Destination.REGISTER"),
     ("alu <= Alu.PAIR_DIFFERENCE", ""),
-    ("multiply <= Multiply.SHL_B", ""),
     ("use_params == 1", "multiply == Multiply.HIGH_PARAM"),
     ("use_params == 1", "shift_source == ShiftSource.PARAM"),
     ("shift != -32", "shift_source == ShiftSource.IMMEDIATE"),

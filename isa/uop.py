@@ -10,7 +10,8 @@ Every stage can be bypassed. The stages in order, all on 32-bit two's complement
 2. `alu` on (a, b) gives x, wrapping at 32 bits unless stated.
 3. multiply: the high product with a multiplier m:
    nudged: (x*m + 2^30) >> 31, saturated (TFLite's SaturatingRoundingDoublingHighMul), or
-   truncated: (x*m) >> 31; or the low 32 bits of the product: with b, or with a power of two, which is a left shift.
+   truncated: (x*m) >> 31; or the low 32 bits of the product: with b, or with a power of two, which is a left shift,
+   wrapping or saturated.
 4. right shift by max(-shift, 0), which SHL leaves out, or by b for SHIFT_B, rounding HALF_AWAY
    (RoundingDivideByPOT), HALF_UP (add half, floor) or FLOOR.
 5. add `zero_point`, wrapping; clamp to [act_min, act_max] if `clamp`, act_min <= act_max; to int16 if the output is
@@ -53,23 +54,21 @@ class Alu(IntEnum):
     SUB = 2
     MAX = 3
     MIN = 4
-    #: a; where a << (b & 31) exceeds int32, INT32_MAX or INT32_MIN, of a's sign, which SHL and SHL_B do not shift
-    SATURATE = 5
     #: leading zeros of a as an unsigned 32-bit value, 0..32
-    CLZ = 6
+    CLZ = 5
     #: 1 if a < b else 0, signed
-    LESS = 7
+    LESS = 6
     #: 1 if a <= b else 0, signed
-    LESS_EQUAL = 8
+    LESS_EQUAL = 7
     #: 1 if a == b else 0
-    EQUAL = 9
+    EQUAL = 8
     #: 1 if a != b else 0
-    NOT_EQUAL = 10
-    AND = 11
+    NOT_EQUAL = 9
+    AND = 10
     #: a if a >= 0 else b
-    SELECT_NEGATIVE = 12
+    SELECT_NEGATIVE = 11
     #: in lane l: a of lane l ^ 1 minus a
-    PAIR_DIFFERENCE = 13
+    PAIR_DIFFERENCE = 12
 
 
 class Multiply(IntEnum):
@@ -84,6 +83,8 @@ class Multiply(IntEnum):
     SHL = 5
     #: x << (b & 31), wrapping
     SHL_B = 6
+    #: x << (b & 31), limited to int32
+    SHL_B_SATURATE = 7
 
 
 class ShiftSource(IntEnum):

@@ -285,7 +285,7 @@ class _Maker:
         destination = Destination.OUTPUT if must_store else rng.choice(destinations(config))
         kinds = Activation if destination is Destination.ACTIVATION else Reduce
         alu, multiplies = rng.choice(alus), [m for m in Multiply if use_params or m is not Multiply.HIGH_PARAM]
-        multiply = rng.choice([Multiply.SHL_B] if alu is Alu.SATURATE and rng.random() < 0.5 else multiplies)
+        multiply = rng.choice(multiplies)
         return {
             "a_source": rng.choice(a_sources), "b_source": rng.choice(b_sources), "alu": alu,
             "a_register": rng.randrange(3), "b_register": rng.randrange(3), "d_register": rng.randrange(3),

@@ -41,9 +41,9 @@ store move bytes with strides, and the vector unit runs the lines below, each on
 | `n x` | the lines with a bar are repeated n times |
 """
 _ALU = {Alu.PASS: "{a}", Alu.ADD: "{a} + {b}", Alu.SUB: "{a} - {b}", Alu.MAX: "max({a}, {b})", Alu.MIN: "min({a}, {b})",
-        Alu.SATURATE: "{a}", Alu.CLZ: "clz({a})",
-        Alu.LESS: "{a} < {b}", Alu.LESS_EQUAL: "{a} <= {b}", Alu.EQUAL: "{a} == {b}", Alu.NOT_EQUAL: "{a} != {b}",
-        Alu.AND: "{a} & {b}", Alu.SELECT_NEGATIVE: "{a} if {a} >= 0 else {b}", Alu.PAIR_DIFFERENCE: "other({a}) - {a}"}
+        Alu.CLZ: "clz({a})", Alu.LESS: "{a} < {b}", Alu.LESS_EQUAL: "{a} <= {b}", Alu.EQUAL: "{a} == {b}",
+        Alu.NOT_EQUAL: "{a} != {b}", Alu.AND: "{a} & {b}", Alu.SELECT_NEGATIVE: "{a} if {a} >= 0 else {b}",
+        Alu.PAIR_DIFFERENCE: "other({a}) - {a}"}
 _HIGH = {Multiply.HIGH_IMMEDIATE: "{immediate}", Multiply.HIGH_PARAM: "multiplier", Multiply.HIGH_B: "{b}"}
 _ROUNDING = {Rounding.HALF_AWAY: ">>", Rounding.HALF_UP: ">>up", Rounding.FLOOR: ">>floor"}
 _MODES = {ArrayMode.GEMM: "windows", ArrayMode.DEPTHWISE: "depthwise", ArrayMode.FOLDED: "folded windows"}
@@ -74,8 +74,8 @@ def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
         text, by_shift = f"{_grouped(text)} << {shift or 'shift'}", ShiftSource.NONE
     elif multiply is Multiply.SHL_B:
         text = f"{_grouped(text)} << {b}"
-        if uop.get("alu", 0) == Alu.SATURATE:
-            text = f"sat({text})"
+    elif multiply is Multiply.SHL_B_SATURATE:
+        text = f"sat({_grouped(text)} << {b})"
     elif multiply is not Multiply.NONE:
         factor = _HIGH[multiply].format(immediate=uop.get("immediate", 0), b=b)
         text = f"{'trunc' if uop.get('truncate') else 'high'}({text}, {factor})"

@@ -15,6 +15,7 @@ from tq_hw.compiler.programs.lstm import ActivationProgram, computed_activation
 from tq_hw.compiler.programs.words import (
     OUT,
     SHL,
+    SHL_SATURATE,
     STREAM_A,
     STREAM_B,
     Uop,
@@ -115,7 +116,7 @@ def _chain() -> Sequence[_Step]:
     """
     return [
         _alu("argument", STREAM_A, Alu.PASS, STREAM_B, **SHL),
-        _alu("sign", STREAM_A, Alu.SATURATE, immediate(31), **SHL, **shifted(-31)),
+        _alu("sign", STREAM_A, Alu.PASS, immediate(31), **SHL_SATURATE, **shifted(-31)),
         _alu("logistic", immediate_a(_LOGISTIC), Alu.AND, STREAM_B, **shifted(9)),
         _times("u", "argument", "sign", -1, Rounding.HALF_UP, zero_point=-1, clamp=1),
         _alu("odd", "argument", Alu.AND, immediate(1), **shifted(4)),

@@ -15,7 +15,7 @@ STREAMS: Uop = STREAM_A | STREAM_B
 OUT: Uop = {"destination": Destination.OUTPUT}
 #: Shift left by operand b, wrapping; saturating; shift right, rounding down.
 SHL: Uop = {"multiply": Multiply.SHL_B}
-SHL_SATURATE: Uop = {"alu": Alu.SATURATE, "multiply": Multiply.SHL_B}
+SHL_SATURATE: Uop = {"multiply": Multiply.SHL_B_SATURATE}
 SAR: Uop = {"shift_source": ShiftSource.SHIFT_B, "rounding": Rounding.FLOOR}
 #: Stream A looked up in the first table.
 LOOK_UP: Uop = {**STREAM_A, "a_table": 1, "alu": Alu.PASS, **OUT}

@@ -20,14 +20,13 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
 
 #: Control flags of each stage, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
-    {"pair": _codes(Alu.PAIR_DIFFERENCE), "counts_bits": _codes(Alu.CLZ)},
+    {"pair": _codes(Alu.PAIR_DIFFERENCE)},
     {"takes_both": _codes(Alu.AND), "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN),
      "takes_negative": _codes(Alu.SELECT_NEGATIVE),
-     "takes": _codes(Alu.PASS, Alu.SATURATE, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
+     "takes": _codes(Alu.PASS, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
      "less": _codes(Alu.LESS, Alu.LESS_EQUAL),
      "total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE)},
-    {"pair": _codes(Alu.PAIR_DIFFERENCE), "subtracts": _codes(Alu.SUB),
-     "saturates": _codes(Alu.SATURATE), "zeros": _codes(Alu.CLZ),
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "subtracts": _codes(Alu.SUB), "zeros": _codes(Alu.CLZ),
      "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
      "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
 )
@@ -51,20 +50,16 @@ def a_inverted(operation: Value) -> Value:
     return Cat(subtracts | operation.matches(*_codes(Alu.PAIR_DIFFERENCE)), subtracts)
 
 
-def _leading_copies(same: Value) -> tuple[Value, Value]:
-    """Return how many upper bits of a nibble equal the bit above them, 0..3, and whether all four do.
-
-    Each bit of `same` is 1 where a bit equals the one above it.
-    """
-    two = same[3] & same[2]
-    return Cat(same[3] & (~same[2] | same[1]), two), two & same[1] & same[0]
+def _nibble_zeros(nibble: Value) -> tuple[Value, Value]:
+    """Return the leading zeros of four bits, 0..3, and whether all four are 0."""
+    return Cat(~nibble[3] & (nibble[2] | ~nibble[1]), ~nibble[3] & ~nibble[2]), ~nibble.any()
 
 
-def _byte_copies(same: Value) -> Value:
-    """Return how many upper bits of a byte equal the bit above them, 8 or more for all; `same` is late."""
-    upper, all_upper = _leading_copies(same[4:])
-    lower, all_lower = _leading_copies(same[:4])
-    return Cat(Mux(all_upper, lower, upper), all_upper & ~all_lower, all_upper & all_lower)
+def _byte_zeros(byte: Value) -> Value:
+    """Return the leading zeros of a byte, 8 or more if all bits are 0."""
+    upper, no_upper = _nibble_zeros(byte[4:])
+    lower, no_lower = _nibble_zeros(byte[:4])
+    return Cat(Mux(no_upper, lower, upper), no_upper & ~no_lower, no_upper & no_lower)
 
 
 class LaneAlu(wiring.Component):
@@ -72,7 +67,7 @@ class LaneAlu(wiring.Component):
 
     One adder computes sums, differences and comparisons. Subtraction takes the complement of a as input, because the
     carry cells have room for the choice between b and the partner's operand, but not for an inversion too. The sum is
-    then b - a - 1, whose complement is a - b. The count of leading zeros also detects overflow of a left shift.
+    then b - a - 1, whose complement is a - b.
 
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
 
@@ -85,7 +80,7 @@ class LaneAlu(wiring.Component):
     a : In(signed(32)), its complement where `a_inverted` says so; b : In(signed(32))
     partner : In(signed(32)), a of lane l ^ 1
     flags0, flags1, flags2 : In(AluFlags), with the operands and one and two cycles after them
-    x : Out(signed(32)); saturated : Out(1), with it: x is a limit of int32, which SHL_B does not shift
+    x : Out(signed(32))
     """
 
     LATENCY_CYCLES = ALU_CYCLES
@@ -97,14 +92,13 @@ class LaneAlu(wiring.Component):
     flags1: Any
     flags2: Any
     x: Signal
-    saturated: Signal
 
     def __init__(self, *, odd: bool = False) -> None:
         self._odd = odd
         super().__init__({
             "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)),
             **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)},
-            "x": Out(signed(32)), "saturated": Out(1),
+            "x": Out(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -135,34 +129,23 @@ class LaneAlu(wiring.Component):
             m.d.sync += total2.eq(0)
         zeros = self._count_zeros(m)
 
-        # zeros counts the sign bit and its copies: a shift by that many or more drops a differing bit.
-        b2 = delayed(m, b1[:5], 1, "b2")
-        overflow = Signal()
-        m.d.comb += overflow.eq(flags2.saturates & (b2 >= zeros))
-        # Two bits select all result bits: the operand or sum, the complement of the sum, all 0, or all 1.
-        taken, second = ~overflow, Signal()
         inverts = flags2.subtracts | flags2.pair if self._odd else flags2.subtracts
-        m.d.comb += second.eq(Mux(overflow, ~chosen[31], ~inverts))
-        bits = [Mux(taken, Mux(second, total2[bit] | chosen[bit], ~total2[bit]), second) for bit in range(32)]
-        bits[31] = Mux(taken, bits[31], ~second)
         small = Mux(flags2.zeros, zeros, flags2.compares & (less | Mux(equal, flags2.equals, flags2.differs)))
         x = Signal(signed(32), name="result", reset_less=True)
-        m.d.comb += [self.x.eq(x), self.saturated.eq(delayed(m, overflow, 1, "saturated"))]
-        m.d.sync += x.eq(Cat(bits) | small)
+        m.d.comb += self.x.eq(x)
+        m.d.sync += x.eq(Mux(inverts, ~total2, total2 | chosen) | small)
         return m
 
     def _count_zeros(self, m: Module) -> Signal:
-        """Return the leading zeros of a, or the number of copies of its sign bit from the top, two cycles later."""
-        above = self.a[31] & ~self.flags0.counts_bits
-        same = Signal(32)
-        m.d.comb += same.eq(~(self.a ^ Cat(self.a[1:], above)))
-        copies = [delayed(m, _byte_copies(same[8 * i:8 * i + 8]), 1, f"byte_zeros{i}") for i in range(4)]
+        """Return the leading zeros of a, two cycles later."""
+        of_byte = [delayed(m, _byte_zeros(self.a.as_unsigned()[8 * i:8 * i + 8]), 1, f"byte_zeros{i}")
+                   for i in range(4)]
         zeros = Signal(6, reset_less=True)
-        with m.If(~copies[3][3]):
-            m.d.sync += zeros.eq(copies[3])
+        with m.If(~of_byte[3][3]):
+            m.d.sync += zeros.eq(of_byte[3])
         for i in (2, 1):
-            with m.Elif(~copies[i][3]):
-                m.d.sync += zeros.eq(copies[i] + 8 * (3 - i))
+            with m.Elif(~of_byte[i][3]):
+                m.d.sync += zeros.eq(of_byte[i] + 8 * (3 - i))
         with m.Else():
-            m.d.sync += zeros.eq(Mux(copies[0][3], 32, copies[0][:3] + 24))
+            m.d.sync += zeros.eq(Mux(of_byte[0][3], 32, of_byte[0][:3] + 24))
         return zeros

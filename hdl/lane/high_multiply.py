@@ -1,11 +1,11 @@
-"""The product of two int32, reduced to one word: SaturatingRoundingDoublingHighMul, or the low word.
+"""The product of two int32, reduced to one word: SaturatingRoundingDoublingHighMul, or the low word, or its limit.
 
 High product: `(x * m + 2^30) >> 31`, which equals TFLite's SaturatingRoundingDoublingHighMul for every int32 x and m.
 Ties round up (x * m = 2^30 gives 1, -2^30 gives 0), and INT32_MIN * INT32_MIN gives INT32_MAX. The C source adds a
 sign-dependent nudge and divides toward zero; tests/formal proves that both are the same function.
 """
 
-from amaranth import Cat, Const, Module, Shape, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Shape, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
@@ -19,9 +19,10 @@ class HighMultiply(wiring.Component):
     """Multiply two int32 and keep the high or the low word.
 
     high, nudged: `(x * multiplier + 2^30) >> 31`, saturated to int32; high, not nudged: `(x * multiplier) >> 31`,
-    wrapping; low: the low 32 bits of the product. `low` with multiplier 1 passes x on.
+    wrapping; low: the low 32 bits of the product, or saturated, the product limited to int32. `low` with multiplier 1
+    passes x on.
 
-    Range: all x, all multipliers; only INT32_MIN * INT32_MIN leaves int32.
+    Range: all x, multipliers -2^31..2^31; of high products by an int32, only INT32_MIN * INT32_MIN leaves int32.
     Timing: LATENCY_CYCLES, one result a cycle; x and multiplier should come from registers.
     Resources: four 18x18 multipliers (or four DSP48E1) between registers.
 
@@ -31,10 +32,10 @@ class HighMultiply(wiring.Component):
 
     Members
     -------
-    x, multiplier : In(signed(bits))
+    x : In(signed(bits)); multiplier : In(signed(bits + 1))
     nudge : In(1), one cycle after x
     low : In(1), three cycles after x
-    saturate : In(1), three cycles after x: nudged high product
+    saturate : In(1), three cycles after x: nudged high product, or low product to be limited
     y : Out(signed(bits))
     """
 
@@ -50,12 +51,12 @@ class HighMultiply(wiring.Component):
     def __init__(self, bits: int = 32) -> None:
         self._bits = bits
         super().__init__({
-            "x": In(signed(bits)), "multiplier": In(signed(bits)), "nudge": In(1), "low": In(1), "saturate": In(1),
+            "x": In(signed(bits)), "multiplier": In(signed(bits + 1)), "nudge": In(1), "low": In(1), "saturate": In(1),
             "y": Out(signed(bits)),
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Multiply in parts of 17 and 15 bits, which fit signed 18-bit multipliers; add the parts, select the word."""
+        """Multiply in parts of 17 and 15 or 16 bits, which fit signed 18-bit multipliers; add them, select the word."""
         m = Module()
         y = Signal(signed(self._bits), name="result", reset_less=True)
         m.d.comb += self.y.eq(y)
@@ -86,11 +87,13 @@ class HighMultiply(wiring.Component):
         product = Signal(2 * bits, reset_less=True)
         m.d.sync += product.eq(Cat(outer[:low_bits], outer[low_bits:].as_signed() + middle))
 
-        overflow = self.saturate & ~product[2 * bits - 1] & product[2 * bits - 2]
-        with m.If(self.low):
-            m.d.sync += y.eq(product[:bits])
-        with m.Elif(overflow):
-            m.d.sync += y.eq((1 << bits - 1) - 1)
-        with m.Else():
-            m.d.sync += y.eq(product[bits - 1:2 * bits - 1])
+        # All bits but the sign are 1 where the product is too large. The register's reset makes them 0 where it is too
+        # small.
+        sign, upper = product[2 * bits - 1], product[bits - 1:]
+        exceeds = self.saturate & Mux(self.low, ~upper.all() & upper.any(), sign ^ product[2 * bits - 2])
+        word = Mux(self.low, product[:bits], product[bits - 1:2 * bits - 1])
+        too_large = exceeds & ~sign
+        m.d.sync += y.eq(Cat(word[:-1] | too_large.replicate(bits - 1), word[-1] & ~too_large))
+        with m.If(exceeds & sign):
+            m.d.sync += y.eq(-1 << bits - 1)
         return m

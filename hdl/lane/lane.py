@@ -4,13 +4,13 @@ Stages are numbered in cycles after the start of a beat:
 
     4  accumulator, registers, bias, immediate    5  stream elements, choice of the operands
     6  table                                      8  alu
-    11 power of two for a left shift              13 product
-    17 right shift                                20 zero point, clamp        23 result
+    11 product                                    15 right shift
+    17 zero point, clamp                          20 result
 """
 
 from typing import Any
 
-from amaranth import Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.hdl import ShapeLike
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -21,16 +21,17 @@ from tq_hw.hdl.lane.requantize import AddClamp
 from tq_hw.hdl.lane.shift import RightShift, power_of_two
 from tq_hw.hdl.lane.table import LaneTable
 from tq_hw.hdl.parts.delay import delayed
-from tq_hw.isa.latency import FACTOR_CYCLES, STAGE_OPERANDS, STAGE_RESULT
+from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT
 from tq_hw.isa.uop import ShiftSource, Source
 
-__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_FACTOR", "STAGE_PRODUCT", "STAGE_RIGHT",
-           "STAGE_TABLE"]
+__all__ = ["Lane", "LaneControl", "STAGE_ALU", "STAGE_CLAMP", "STAGE_PRODUCT", "STAGE_RIGHT",
+           "STAGE_SHIFT", "STAGE_TABLE"]
 
 STAGE_TABLE = STAGE_OPERANDS + 2
 STAGE_ALU = STAGE_TABLE + LaneTable.LATENCY_CYCLES
-STAGE_FACTOR = STAGE_ALU + LaneAlu.LATENCY_CYCLES
-STAGE_PRODUCT = STAGE_FACTOR + FACTOR_CYCLES
+STAGE_PRODUCT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
+#: The shift of a channel or micro-operation; the factor follows in three cycles.
+STAGE_SHIFT = STAGE_PRODUCT - 4
 STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
 assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
@@ -41,8 +42,9 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "a_table": (STAGE_TABLE, 2), "b_table": (STAGE_TABLE, 2),
     "a_used": (STAGE_TABLE + 1, 1), "b_used": (STAGE_TABLE + 1, 1), "a_inverted": (STAGE_TABLE + 1, 2),
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
-    "shift_source": (STAGE_FACTOR - 2, 2), "shift": (STAGE_FACTOR - 2, signed(6)), "shifts_left": (STAGE_FACTOR - 2, 1),
-    "by_b": (STAGE_FACTOR - 1, 1), "shifts_by_b": (STAGE_FACTOR - 1, 1), "by_power": (STAGE_FACTOR, 1),
+    "shift_source": (STAGE_SHIFT, 2), "shift": (STAGE_SHIFT, signed(6)), "shifts_left": (STAGE_SHIFT, 1),
+    "by_b": (STAGE_SHIFT + 1, 1), "shifts_by_b": (STAGE_SHIFT + 1, 1), "by_power": (STAGE_SHIFT + 2, 1),
+    "power_late": (STAGE_PRODUCT - 1, 1),
     "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
@@ -71,8 +73,8 @@ class Lane(wiring.Component):
     acc, register_a, register_b, bias : In(signed(32)), stage 4
     stream_a, stream_b : In(signed(32)), stage 5; 0 where the operand is not a stream
     partner : In(signed(32)), `operand` of lane l ^ 1; operand : Out(signed(32)), a at stage 8, or its complement
-    shift : In(signed(6)), stage 10; multiplier : In(signed(32)), stage 12, of the lane's channel
-    result : Out(signed(32)), stage 23
+    shift : In(signed(6)), stage 7; multiplier : In(signed(32)), stage 10, of the lane's channel
+    result : Out(signed(32)), stage 20
     """
 
     control: Any
@@ -132,8 +134,7 @@ class Lane(wiring.Component):
             alu.flags0.eq(control.alu0), alu.flags1.eq(control.alu1), alu.flags2.eq(control.alu2),
         ]
 
-        # Shift amounts two cycles before the factor; the multiplier one cycle before the product.
-        b_early = delayed(m, table.b, STAGE_FACTOR - 1 - STAGE_ALU, "b")
+        # Shift amounts arrive four cycles before the product, the channel's multiplier one cycle before it.
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
                                  Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
@@ -143,24 +144,25 @@ class Lane(wiring.Component):
         m.d.sync += [
             left_amount.eq(Mux(shift[5], 0, shift[:5])),
             right_or_none.eq(Mux(shift[5] & ~control.shifts_left, -shift, 0)),
-            exponent.eq(Mux(control.shifts_by_b, b_early[:5], left_amount)),
-            right_amount.eq(Mux(by_operand, b_early[:5], right_or_none)),
+            exponent.eq(Mux(control.shifts_by_b, table.b[:5], left_amount)),
+            right_amount.eq(Mux(by_operand, table.b[:5], right_or_none)),
         ]
         # A factor that is not used is 0; without a product `control.multiplier` is 1.
-        b_late, b_or_power, multiplier = (Signal(32, name=name, reset_less=True) for name in (
-            "b_late", "b_or_power", "multiplier"))
-        exponent_left = exponent & ~alu.saturated.replicate(5)
+        b_late, b_or_power = (Signal(32, name=name, reset_less=True) for name in ("b_late", "b_or_power"))
+        multiplier = Signal(signed(33), reset_less=True)
+        factor = control.multiplier | b_or_power | self.multiplier & control.by_param.replicate(32)
         m.d.sync += [
-            b_late.eq(Mux(control.by_b, b_early, 0)),
-            b_or_power.eq(b_late | power_of_two(exponent_left, control.by_power)),
-            multiplier.eq(control.multiplier | b_or_power | self.multiplier & control.by_param.replicate(32)),
+            b_late.eq(Mux(control.by_b, table.b, 0)),
+            b_or_power.eq(b_late | power_of_two(exponent, control.by_power)),
+            # 2^31 is not negative.
+            multiplier.eq(Cat(factor[:32], factor[31] & ~control.power_late)),
         ]
         m.d.comb += [
-            product.x.eq(delayed(m, alu.x, FACTOR_CYCLES, "x")), product.multiplier.eq(multiplier),
+            product.x.eq(alu.x), product.multiplier.eq(multiplier),
             product.nudge.eq(control.nudge),
             product.low.eq(control.low_product), product.saturate.eq(control.saturate),
             right.x.eq(product.y), right.rounding.eq(control.rounding),
-            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_FACTOR, "right_amount")),
+            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - STAGE_SHIFT - 3, "right_amount")),
             clamp.x.eq(right.y), clamp.up.eq(right.up), clamp.zero_point.eq(control.zero_point),
             clamp.clamp.eq(control.clamp),
             clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),

@@ -39,7 +39,8 @@ def power_of_two(exponent: Value, used: Value) -> Value:
 class RightShift(wiring.Component):
     """Shift right arithmetically, with the rounding of `isa.uop.Rounding`. The adder of the zero point then rounds up.
 
-    Pipelined, whole bytes first, so that only small multiplexers lie between registers.
+    Pipelined, whole bytes first, so that only small multiplexers lie between registers. The last bit is shifted after
+    the last register, because the cells of an adder have room for that choice.
     Rounding: HALF_AWAY is RoundingDivideByPOT; HALF_UP is `(x + half) >> n`; FLOOR is `x >> n`. n = 0 changes nothing.
     Range: all x, amount 0..31.
     Timing: LATENCY_CYCLES after x, one result a cycle.
@@ -49,7 +50,7 @@ class RightShift(wiring.Component):
     amount : In(5), one cycle *before* x
     rounding : In(Rounding), one cycle before x
     x : In(signed(32))
-    y : Out(signed(32)); up : Out(1), with it: add 1 to y
+    y : Out(signed(32)), not from registers; up : Out(1), with it: add 1 to y
     """
 
     LATENCY_CYCLES = RIGHT_SHIFT_CYCLES
@@ -81,8 +82,9 @@ class RightShift(wiring.Component):
             any_below = Signal(name=f"some_{unit}", reset_less=True)
             out = (word[unit * number:unit * (number + 1)].any() & (bits > number)
                    for number in range((1 << len(bits)) - 1))
-            m.d.sync += [shifted.eq(shifted_right(word, 33, word[32], unit, 1 << len(bits), bits)),
-                         any_below.eq(some | Cat(out).any())]
+            domain = m.d.sync if step < self.LATENCY_CYCLES else m.d.comb
+            domain += [shifted.eq(shifted_right(word, 33, word[32], unit, 1 << len(bits), bits)),
+                       any_below.eq(some | Cat(out).any())]
             word, some = shifted, any_below
         rounds = delayed(m, self.rounding != Rounding.FLOOR, 1 + self.LATENCY_CYCLES, "rounds")
         ties_down = delayed(m, ties_down, self.LATENCY_CYCLES - 1, "ties_down")

@@ -42,14 +42,6 @@ class Arithmetic:
             asm.place(labels[alu])
             asm.op(op, x, a, b)
             asm.jump(done)
-        asm.place(labels[Alu.SATURATE])
-        asm.move(x, a)
-        asm.op(Op.SLL, t, a, b)
-        asm.op(Op.SRA, t, t, b)
-        asm.branch(Op.BEQ, t, a, done)
-        asm.op(Op.SRA, t, a, 31)
-        asm.op(Op.XOR, x, t, MOST)
-        asm.jump(done)
         asm.place(labels[Alu.CLZ])
         asm.move(x, 32)
         asm.move(t, a)
@@ -133,21 +125,23 @@ class Arithmetic:
         asm.place(done)
 
     def _shift_left(self, labels: Mapping[Multiply, Label], done: Label) -> None:
-        asm, a, b, x, t, amount = self.asm, self.a, self.b, self.x, self.t, self.amount
+        asm, x, t, amount = self.asm, self.x, self.t, self.amount
         by, shift = asm.local("by left"), asm.label()
         asm.place(labels[Multiply.SHL])
         asm.op(Op.MAX, by, amount, 0)
         with asm.when(Op.BNE, self.u["shift_source"], ShiftSource.SHIFT_B):
             asm.move(amount, 0)
         asm.jump(shift)
+        asm.place(labels[Multiply.SHL_B_SATURATE])
+        asm.op(Op.SLL, t, x, self.b)
+        asm.op(Op.SRA, t, t, self.b)
+        with asm.when(Op.BNE, t, x):
+            asm.op(Op.SRA, t, x, 31)
+            asm.op(Op.XOR, x, t, MOST)
+            asm.jump(done)
         asm.place(labels[Multiply.SHL_B])
-        asm.op(Op.AND, by, b, 31)
+        asm.op(Op.AND, by, self.b, 31)
         asm.place(shift)
-        # What saturated is not shifted.
-        with asm.when(Op.BEQ, self.u["alu"], Alu.SATURATE):
-            asm.op(Op.SLL, t, a, b)
-            asm.op(Op.SRA, t, t, b)
-            asm.branch(Op.BNE, t, a, done)
         asm.op(Op.SLL, x, x, by)
         asm.jump(done)
 

@@ -99,13 +99,16 @@ class VectorControl(wiring.Component):
             "a_table": first.a_table, "b_table": first.b_table, "a_used": first.a_table != 0,
             "b_used": first.b_table != 0, "a_inverted": a_inverted(first.alu),
             "shift_source": third.shift_source, "shift": third.shift,
-            "shifts_left": multiply == Multiply.SHL, "shifts_by_b": multiply == Multiply.SHL_B,
+            "shifts_left": multiply == Multiply.SHL,
+            "shifts_by_b": multiply.matches(Multiply.SHL_B, Multiply.SHL_B_SATURATE),
             "by_b": multiply.matches(Multiply.HIGH_B, Multiply.LOW_B),
-            "by_power": multiply.matches(Multiply.SHL, Multiply.SHL_B),
+            "by_power": multiply.matches(Multiply.SHL, Multiply.SHL_B, Multiply.SHL_B_SATURATE),
+            "power_late": multiply.matches(Multiply.SHL, Multiply.SHL_B, Multiply.SHL_B_SATURATE),
             "by_param": multiply == Multiply.HIGH_PARAM, "multiplier": Mux(
                 multiply == Multiply.HIGH_IMMEDIATE, second.immediate, multiply == Multiply.NONE),
             "nudge": high & ~third.truncate,
-            "low_product": ~high, "rounding": third.rounding, "zero_point": fourth.zero_point, "clamp": third.clamp,
+            "low_product": ~high, "saturate": high & ~third.truncate | (multiply == Multiply.SHL_B_SATURATE),
+            "rounding": third.rounding, "zero_point": fourth.zero_point, "clamp": third.clamp,
             "low": Mux(wide, -1 << 15, fourth.act_min), "high": Mux(wide, (1 << 15) - 1, fourth.act_max),
         }
         control = self.control
@@ -131,7 +134,6 @@ class VectorControl(wiring.Component):
         for name, before in (("low_late", "low"), ("high_late", "high")):
             m.d.comb += control[name].eq(delayed(m, control[before], 1, name))
         m.d.comb += [
-            control.saturate.eq(delayed(m, control.nudge, CONTROL["saturate"][0] - CONTROL["nudge"][0], "saturate")),
             control.take.eq(self.take), control.table_write.eq(self.table_write),
             control.table_index.eq(self.table_index), control.table_entry.eq(self.table_entry),
             self.reduce.eq(first.reduce),

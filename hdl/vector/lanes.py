@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from amaranth import Cat, Module, Signal, Value, signed
 from amaranth.lib import data
 
-from tq_hw.hdl.lane.lane import STAGE_FACTOR, STAGE_PRODUCT, STAGE_TABLE, Lane
+from tq_hw.hdl.lane.lane import STAGE_PRODUCT, STAGE_SHIFT, STAGE_TABLE, Lane
 from tq_hw.hdl.outside import Outside, lanes_instance
 from tq_hw.hdl.parts.choose import part_at
 from tq_hw.hdl.parts.delay import delayed
@@ -64,8 +64,8 @@ def load_parameters(m: Module, issue: Issue, params: ParameterBlocks) -> None:
     """Read parameters at the stage of their use; release the block after the last of them."""
     step: Any = issue.o
     at = at_stage(m, Cat(step.beat, issue.params_buffer), STAGE_OPERANDS - 1, "param_operand")
-    late = delayed(m, at, STAGE_FACTOR - 2 - STAGE_OPERANDS, "param_shift")
-    latest = delayed(m, late, STAGE_PRODUCT - STAGE_FACTOR + 1, "param_multiplier")
+    late = delayed(m, at, STAGE_SHIFT - STAGE_OPERANDS, "param_shift")
+    latest = delayed(m, late, STAGE_PRODUCT - 1 - STAGE_SHIFT, "param_multiplier")
     leaves = issue.o_valid & step.run_last & step.param_last
     m.d.comb += [
         params.bias_at.eq(at), params.shift_at.eq(late), params.multiplier_at.eq(latest),

@@ -45,12 +45,13 @@ def evaluate(uop: Mapping[str, int], a: Ints, b: Ints, multiplier: Ints | int, s
         amount = np.asarray(shift, np.int64)
     if multiply is Multiply.LOW_B:
         x = _wrap(x * wide_b)
-    elif multiply in (Multiply.SHL, Multiply.SHL_B):
-        left = wide_b & 31 if multiply is Multiply.SHL_B else np.maximum(amount, 0)
-        if alu is Alu.SATURATE:
-            left = np.where(_overflows(a.astype(np.int64), wide_b), 0, left)
-        x = _wrap(x << left)
-        amount = np.minimum(amount, 0) if multiply is Multiply.SHL_B else np.zeros_like(amount)
+    elif multiply is Multiply.SHL:
+        x = _wrap(x << np.maximum(amount, 0))
+        amount = np.zeros_like(amount)
+    elif multiply is Multiply.SHL_B:
+        x = _wrap(x << (wide_b & 31))
+    elif multiply is Multiply.SHL_B_SATURATE:
+        x = np.clip(x << (wide_b & 31), -1 << 31, (1 << 31) - 1)
     elif multiply is not Multiply.NONE:
         m = wide_b if multiply is Multiply.HIGH_B else np.asarray(multiplier, np.int64)
         x = _high_product(x, m, bool(uop["truncate"]))
@@ -82,12 +83,6 @@ def _shift_right(x: Long, by: Long, rounding: Rounding) -> Long:
     return x + half - ((x < 0) & (by > 0)) >> by
 
 
-def _overflows(a: Long, b: Long) -> npt.NDArray[np.bool_]:
-    """Return whether a << (b & 31) leaves int32."""
-    wide = a << (b & 31)
-    return np.asarray(wide != _wrap(wide))
-
-
 def _alu(alu: Alu, a: Long, b: Long) -> Long:
     match alu:
         case Alu.PASS:
@@ -100,8 +95,6 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
             x = np.maximum(a, b)
         case Alu.MIN:
             x = np.minimum(a, b)
-        case Alu.SATURATE:
-            x = np.where(_overflows(a, b), np.where(a < 0, -1 << 31, (1 << 31) - 1), a)
         case Alu.CLZ:
             # frexp's exponent is the number of significant bits.
             x = 32 - np.frexp((a & 0xFFFFFFFF).astype(np.float64))[1].astype(np.int64)
@@ -134,7 +127,7 @@ def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags
     if uop["alu"] == Alu.PAIR_DIFFERENCE:
         unknown = a | a[..., np.arange(a.shape[-1]) ^ 1]
     takes_b = (uop["alu"] not in (Alu.PASS, Alu.CLZ, Alu.PAIR_DIFFERENCE)
-               or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B, Multiply.SHL_B)
+               or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B, Multiply.SHL_B, Multiply.SHL_B_SATURATE)
                or uop["shift_source"] == ShiftSource.SHIFT_B)
     if takes_b:
         unknown = unknown | b

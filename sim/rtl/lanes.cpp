@@ -29,14 +29,14 @@ struct Lanes {
     bool waiting;  // the entries at these indices are not yet looked up
     uint32_t table[kEntries];
     // ALU: sums with their sign, operands, and the bits selected from them.
-    Words sum, negative, a1, b1, changes, sum2, chosen, less, equal, changes2;
-    // Delays of the operand b and of shift amounts.
-    Words b_delay2, b_late, b_later, multiplier, left_amount, right_or_none, exponent, saturated;
-    bool right_by_b;
+    Words sum, negative, a1, b1, counted, sum2, chosen, less, equal, counted2;
+    // The factor, and delays of shift amounts.
+    Words b_late, b_later, multiplier, left_amount, right_or_none, exponent;
+    bool right_by_b, positive;
     Words right_amount[8];
-    Words x, x_late, y;
+    Words x;
     Doubles product, nudged, nudged2, total;
-    Words word, right_first, right;
+    Words word, right;
     bool some_rounding, away;
     Words clamp_total, clamp_late, below, above, result;
 
@@ -60,8 +60,7 @@ struct Lanes {
 
     TQ_PART void shift_right(const Control& c) {
         for (int l = 0; l < kLanes; l++) {
-            right[l] = right_first[l];
-            right_first[l] = uint32_t(total[l] >> right_amount[7][l]);
+            right[l] = uint32_t(total[l] >> right_amount[7][l]);
         }
         const uint32_t rounds = mask(some_rounding), ties = mask(away);
         for (int l = 0; l < kLanes; l++) {
@@ -79,31 +78,27 @@ struct Lanes {
         const uint32_t low = mask(c.low_product), saturates = mask(c.saturate);
         const int64_t nudge = int64_t(c.nudge) << 30;
         for (int l = 0; l < kLanes; l++) {
-            const uint32_t top = uint32_t(uint64_t(nudged2[l]) >> 62);
-            const uint32_t high = uint32_t(uint64_t(nudged2[l]) >> 31);
-            const uint32_t high_word = saturates & mask(top == 1) ? 0x7fffffffu : high;
-            word[l] = low ? uint32_t(nudged2[l]) : high_word;
+            const int64_t whole = low ? nudged2[l] : nudged2[l] >> 31;
+            word[l] = uint32_t(saturates ? std::clamp<int64_t>(whole, INT32_MIN, INT32_MAX) : whole);
         }
         for (int l = 0; l < kLanes; l++) {
             nudged2[l] = nudged[l];
             nudged[l] = int64_t(uint64_t(product[l]) + uint64_t(nudge));
-            product[l] = int64_t(int32_t(y[l])) * int32_t(multiplier[l]);
+            product[l] = int64_t(int32_t(x[l])) * (positive ? int64_t(multiplier[l]) : int32_t(multiplier[l]));
         }
     }
 
     TQ_PART void choose_multiplier(const Control& c, const uint32_t* parameter) {
         const uint32_t of_channel = mask(c.by_param), by_b = mask(c.by_b), all = uint32_t(c.multiplier);
+        positive = c.power_late;  // 2^31 too
         for (int l = 0; l < kLanes; l++) {
             multiplier[l] = all | b_later[l] | (parameter[l] & of_channel);
         }
-        // Limits of int32 are not shifted left.
         const uint32_t power = mask(c.by_power) & 1, power_of_b = mask(c.shifts_by_b);
         for (int l = 0; l < kLanes; l++) {
-            b_later[l] = b_late[l] | power << (exponent[l] & ~saturated[l] & 31);
-            b_late[l] = b_delay2[l] & by_b;
-            exponent[l] = (b_delay2[l] & power_of_b) | (left_amount[l] & ~power_of_b);
-            y[l] = x_late[l];
-            x_late[l] = x[l];
+            b_later[l] = b_late[l] | power << (exponent[l] & 31);
+            b_late[l] = b[l] & by_b;
+            exponent[l] = (b[l] & power_of_b) | (left_amount[l] & ~power_of_b);
         }
     }
 
@@ -112,23 +107,13 @@ struct Lanes {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
         const uint32_t pair = mask(c.alu2_pair), subtracts = mask(c.alu2_subtracts);
         const uint32_t compares = mask(c.alu2_compares);
-        const bool counts = c.alu2_saturates || c.alu2_zeros;
         for (int l = 0; l < kLanes; l++) {
             const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
             x[l] = (subtracts | (l & 1 ? pair : 0) ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
-            saturated[l] = 0;
-            right_amount[0][l] = right_by_b ? b_delay2[l] & 31 : right_or_none[l];
+            right_amount[0][l] = right_by_b ? b[l] & 31 : right_or_none[l];
         }
-        if (!counts) return;
-        for (int l = 0; l < kLanes; l++) {
-            const uint32_t zeros = changes2[l] ? uint32_t(__builtin_clz(changes2[l])) : 32;
-            const bool overflow = c.alu2_saturates && (b_delay2[l] & 31) >= zeros;
-            if (overflow) {
-                x[l] = chosen[l] >> 31 ? 0x80000000u : 0x7fffffffu;
-                saturated[l] = ~0u;
-            }
-            if (c.alu2_zeros) x[l] |= zeros;
-        }
+        if (!c.alu2_zeros) return;
+        for (int l = 0; l < kLanes; l++) x[l] |= counted2[l] ? uint32_t(__builtin_clz(counted2[l])) : 32;
     }
 
     TQ_PART void choose_shift(const Control& c, const int32_t* amounts) {
@@ -154,10 +139,9 @@ struct Lanes {
             less[l] = ~minus & lesses;
             equal[l] = mask((sum[l] & minus) == ~0u);
             sum2[l] = sum[l] & totals;
-            changes2[l] = changes[l];
-            b_delay2[l] = b1[l];
+            counted2[l] = counted[l];
         }
-        const uint32_t pair = mask(c.alu0_pair), copies = mask(!c.alu0_counts_bits);
+        const uint32_t pair = mask(c.alu0_pair);
         Words second;
         for (int l = 0; l < kLanes; l++) second[l] = (l ^ 1) < kLanes ? a[l ^ 1] : ~a[l];
         for (int l = 0; l < kLanes; l++) {
@@ -167,8 +151,7 @@ struct Lanes {
             negative[l] = mask(all < 0);
             a1[l] = a[l];
             b1[l] = b[l];
-            // Bits that differ from the next higher one; above the highest bit is 0 or its copy.
-            changes[l] = a[l] ^ (a[l] >> 1 | (a[l] & copies & 0x80000000u));
+            counted[l] = a[l];
         }
     }
 
@@ -239,9 +222,9 @@ extern "C" {
 
 void* tq_lanes_new() {
     Lanes* lanes = new Lanes();
-    // The hardware's registers count no copies of a sign at first.
-    std::fill_n(lanes->changes, kLanes, 0x80000000u);
-    std::fill_n(lanes->changes2, kLanes, 0x80000000u);
+    // The hardware's registers count no zeros at first.
+    std::fill_n(lanes->counted, kLanes, 0x80000000u);
+    std::fill_n(lanes->counted2, kLanes, 0x80000000u);
     return lanes;
 }
 void tq_lanes_delete(void* lanes) { delete static_cast<Lanes*>(lanes); }

@@ -74,16 +74,19 @@ def test_right_shift_rounds_as_the_source_for_every_int32(tmp_path: Path, roundi
     assert prove(tmp_path, m, [x, amount], rounded, result, dut.LATENCY_CYCLES + 1)
 
 
-def high_multiply(wanted: Callable[[Value, Value], Value], bits: int, nudge: int, low: int) -> tuple[
-        Module, list[Signal], Value, Value, int]:
+def high_multiply(wanted: Callable[[Value, Value], Value], bits: int, nudge: int, low: int,
+                  saturate: int | None = None) -> tuple[Module, list[Signal], Value, Value, int]:
     m = Module()
     m.submodules.dut = dut = HighMultiply(bits)
-    x, multiplier = Signal(signed(bits)), Signal(signed(bits))
-    m.d.comb += [dut.x.eq(x), dut.multiplier.eq(multiplier), dut.nudge.eq(nudge), dut.saturate.eq(nudge),
-                 dut.low.eq(low)]
+    x, given, multiplier = Signal(signed(bits)), Signal(signed(bits + 1)), Signal(signed(bits + 1))
+    least, most = -1 << bits - 1, (1 << bits - 1) - 1 + low
+    m.d.comb += [
+        multiplier.eq(Mux(given < least, least, Mux(given > most, most, given))), dut.multiplier.eq(multiplier),
+        dut.x.eq(x), dut.nudge.eq(nudge), dut.saturate.eq(nudge if saturate is None else saturate), dut.low.eq(low),
+    ]
     result = Signal(signed(bits))
     m.d.comb += result.eq(wanted(x, multiplier))
-    return m, [x, multiplier], dut.y, result, dut.LATENCY_CYCLES
+    return m, [x, given], dut.y, result, dut.LATENCY_CYCLES
 
 
 #: The multiplier is built alike at every width; at 32 bits a proof of a multiplication does not end.
@@ -103,6 +106,17 @@ def test_truncated_product(tmp_path: Path, bits: int) -> None:
 @WIDTHS
 def test_low_product(tmp_path: Path, bits: int) -> None:
     assert prove(tmp_path, *high_multiply(lambda x, m: (x * m)[:bits], bits, nudge=0, low=1))
+
+
+@WIDTHS
+def test_limited_low_product(tmp_path: Path, bits: int) -> None:
+    low, high = -1 << bits - 1, (1 << bits - 1) - 1
+
+    def limited(x: Value, multiplier: Value) -> Value:
+        product = x * multiplier
+        return Mux(product < low, low, Mux(product > high, high, product))[:bits]
+
+    assert prove(tmp_path, *high_multiply(limited, bits, nudge=0, low=1, saturate=1))
 
 
 def test_nudges_of_the_source_are_one_for_every_product_of_int32(tmp_path: Path) -> None:

@@ -32,8 +32,6 @@ def random_uop(rng: random.Random, config: Config, op: Operation, written: set[i
     uop["b_table"] = rng.choice((0, 0, 0, 1, 2))
     uop["multiply"] = rng.choice([m for m in Multiply if m != Multiply.HIGH_PARAM or op["use_params"]])
     uop["shift_source"] = rng.choice([s for s in ShiftSource if s != ShiftSource.PARAM or op["use_params"]])
-    if uop["alu"] == Alu.SATURATE and rng.random() < 0.5:
-        uop["multiply"] = Multiply.SHL_B
     uop["shift"] = rng.choice((0, -1, rng.randint(-31, 0)))
     if uop["multiply"] == Multiply.SHL:
         uop["shift"] = rng.randint(-31, 31)

@@ -50,16 +50,10 @@ def operation(**fields: int) -> Operation:
     return base
 
 
-def limit(a: int, b: int) -> int:
-    """Return the limit of int32 that a << (b & 31) exceeds, 0 if it exceeds none."""
-    wide = a << (b & 31)
-    return INT32_MAX if wide > INT32_MAX else INT32_MIN if wide < INT32_MIN else 0
-
-
 def alu(kind: Alu, a: int, b: int, partner: int) -> int:
     results: dict[Alu, Callable[[], int]] = {
         Alu.PASS: lambda: a, Alu.ADD: lambda: a + b, Alu.SUB: lambda: a - b, Alu.MAX: lambda: max(a, b),
-        Alu.MIN: lambda: min(a, b), Alu.SATURATE: lambda: limit(a, b) or a,
+        Alu.MIN: lambda: min(a, b),
         Alu.CLZ: lambda: 32 - (a & 0xFFFFFFFF).bit_length(), Alu.LESS: lambda: int(a < b),
         Alu.LESS_EQUAL: lambda: int(a <= b), Alu.EQUAL: lambda: int(a == b), Alu.NOT_EQUAL: lambda: int(a != b),
         Alu.AND: lambda: a & b, Alu.SELECT_NEGATIVE: lambda: a if a >= 0 else b,
@@ -79,10 +73,12 @@ def element(uop: Uop, op: Operation, a: int, b: int, partner: int, multiplier: i
     x = alu(Alu(uop["alu"]), a, b, partner)
     shift = {ShiftSource.IMMEDIATE: uop["shift"], ShiftSource.PARAM: param_shift}.get(
         ShiftSource(uop["shift_source"]), 0)
-    if uop["multiply"] in (Multiply.SHL, Multiply.SHL_B):
-        left = b & 31 if uop["multiply"] == Multiply.SHL_B else max(shift, 0)
-        x = x if uop["alu"] == Alu.SATURATE and limit(a, b) else wrap(x << left)
-        shift = 0 if uop["multiply"] == Multiply.SHL else shift
+    if uop["multiply"] == Multiply.SHL:
+        x, shift = wrap(x << max(shift, 0)), 0
+    elif uop["multiply"] == Multiply.SHL_B:
+        x = wrap(x << (b & 31))
+    elif uop["multiply"] == Multiply.SHL_B_SATURATE:
+        x = min(max(x << (b & 31), INT32_MIN), INT32_MAX)
     elif uop["multiply"] == Multiply.LOW_B:
         x = wrap(x * b)
     elif uop["multiply"] != Multiply.NONE:

@@ -127,7 +127,7 @@ def test_tiles_of_other_numbers_of_slots(runs: tuple[tuple[Unit, dict[str, int]]
 
 
 @pytest.mark.parametrize(("name", "value", "rule"), [
-    ("multiply", 7, "multiply <= Multiply.SHL_B"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
+    ("alu", 15, "alu <= Alu.PAIR_DIFFERENCE"), ("rounding", 3, "rounding <= Rounding.FLOOR")])
 def test_codes_of_micro_operations(name: str, value: int, rule: str) -> None:
     """The machine itself rejects these codes, so the check of the file does not."""
     assembler = Assembler(PRESETS["tiny"])

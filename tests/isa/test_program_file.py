@@ -130,7 +130,7 @@ def test_every_damaged_byte_is_noticed() -> None:
 
 @pytest.mark.parametrize(("word", "value", "message"), [
     ("version", 9, "the file has format version 9, but this program reads 1: compile the model again"),
-    ("fingerprint", 1, "the file's fingerprint 0x00000001 is not that of its configuration 'tiny', 0x3f63bdfe: compile "
+    ("fingerprint", 1, "the file's fingerprint 0x00000001 is not that of its configuration 'tiny', 0x976ebf2d: compile "
      "the model again"),
     ("image_offset", 8, "the image at byte 8, 180 bytes, must start at a multiple of 16 and lie in the file"),
     ("image_offset", 1 << 31, "the image at byte 2147483648, 180 bytes, must start at a multiple of 16 and lie in the "
@@ -212,7 +212,7 @@ LAYER = ("layers", 0)
      "known keys are acc_buffers, acc_open, acc_words, activation_lanes, block_uops, bus_bytes, cols, "
      "compressed_weights, design, dsp_packing, dsp_preadders, few_counters, fold_steps, name, requantize_lanes, rows, "
      "scratchpad_bytes, uops, vector_words"),
-    (("config", "cols"), 8, "the file's fingerprint 0x3f63bdfe is not that of its configuration 'tiny', 0x8d954bbb: "
+    (("config", "cols"), 8, "the file's fingerprint 0x976ebf2d is not that of its configuration 'tiny', 0x8f2e54d2: "
      "compile the model again"),
     (("layers",), {}, "the JSON of the file: layers must be a list, not an object"),
     (("profile",), 7, "the JSON of the file: profile must be a string, not 7"),

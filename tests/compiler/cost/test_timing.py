@@ -53,7 +53,7 @@ def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
     # 200 beats of data, 400 slots, 100 words of results, a burst and 200 beats back, and latencies in between.
     assert load[1] - load[0] == 8 + 30 + 200 + 7
     assert array[1] - array[0] == 4 + 16 + 400 + 16 + 13
-    assert vector[1] - array[1] == 99 + 34
+    assert vector[1] - array[1] == 99 + 31
     assert store[1] - store[0] == 9 + 32 + 200 + 7 + 30
 
 
@@ -165,7 +165,7 @@ def test_a_read_of_a_register_waits_for_all_but_the_newest() -> None:
                                         "body_first": writes + 1, "body_last": writes}, (), (RESULT,), 0)
         began, done = times_of(stream)[Unit.VECTOR][0].tolist()
         return int(done - began) - VECTOR_START_CYCLES - done_cycles(CONFIG) + 1 - 4
-    assert [took(3, read) for read in (None, 2, 1, 0)] == [12, 8 + 23, 7 + 23, 7 + 23]
+    assert [took(3, read) for read in (None, 2, 1, 0)] == [12, 8 + 20, 7 + 20, 7 + 20]
     assert [took(1, 0), took(2, 1), took(2, 0)] == [23, 4 + 23, 3 + 23]
 
 
@@ -208,7 +208,7 @@ def test_tables_are_late_while_the_array_reads() -> None:
             stream.add(Unit.VECTOR, table, (), (), 0)
         times = times_of(stream)
         return [*np.diff(times[Unit.VECTOR][:, 1]).tolist(), *(times[Unit.ARRAY][:, 1] - times[Unit.VECTOR][0, 1])]
-    assert took(0) == [256 + 28, 256]
+    assert took(0) == [256 + 25, 256]
     late = [cycles - free for cycles, free in zip(took(10)[:2], (256 + 28, 256), strict=True)]
     assert all(20 < cycles <= 256 // 4 for cycles in late)  # at most once per word of four entries
     assert took(4)[1] <= 256 + 3  # the array ends soon after it begins
@@ -224,7 +224,7 @@ def test_programs_on_registers_do_not_wait_for_outputs() -> None:
         stream.add(Unit.VECTOR, COPY | {"first": 1, "last": 1, "body_first": 2, "body_last": 1}, (), (RESULT,), 0)
         one, other = times_of(stream)[Unit.VECTOR][:, 1].tolist()
         return int(other - one)
-    assert [took(source) for source in (3, 1, 0)] == [100 + 28, 100, 100]
+    assert [took(source) for source in (3, 1, 0)] == [100 + 25, 100, 100]
 
 
 def test_micro_operations_are_written_when_nothing_is_in_flight() -> None:

@@ -2,7 +2,17 @@
 
 import pytest
 from vector_bench import check
-from vector_reference import VECTOR_CONFIGS, Operation, Scenario, Uop, operation, put_params, uop
+from vector_reference import (
+    INT32_MAX,
+    INT32_MIN,
+    VECTOR_CONFIGS,
+    Operation,
+    Scenario,
+    Uop,
+    operation,
+    put_params,
+    uop,
+)
 
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
@@ -35,11 +45,23 @@ def test_every_multiplier_and_shift_source() -> None:
                 shift=4 if multiply == Multiply.SHL else -3, rounding=int(multiply) % 3, truncate=int(source) % 2,
                 immediate=0x6543_2109, zero_point=-77) for multiply in Multiply for source in ShiftSource]
     operations = [program(TINY, uops, first=n, last=n, use_params=1, param_base=PARAMS, out_blocks=2, slots=3,
-                          tile_slots=2, param_block_step=TINY.param_words, out_base=300 + 24 * n, out_block_step=12)
+                          tile_slots=2, param_block_step=TINY.param_words, out_base=200 + 24 * n, out_block_step=12)
                   for n in range(len(uops))]
     scenario = Scenario(TINY, uops, operations)
     for block in range(2):
         put_params(TINY, scenario.memory, PARAMS + block * TINY.param_words, block)
+    check(scenario)
+
+
+@pytest.mark.parametrize("multiply", [Multiply.SHL_B, Multiply.SHL_B_SATURATE], ids=lambda multiply: multiply.name)
+def test_left_shifts_of_extremes_by_every_amount(multiply: Multiply) -> None:
+    extremes = (0, 1, -1, 2, -2, 3, -3, 1 << 30, -1 << 30, INT32_MAX, INT32_MIN)
+    uops = [uop(IMMEDIATE, STREAM, Alu.PASS, multiply=int(multiply), immediate=x) for x in extremes]
+    operations = [program(TINY, uops, first=n, last=n, b_type=0, b_col_step=1, out_base=200 + 64 * n, out_row_step=10)
+                  for n in range(len(uops))]
+    scenario = Scenario(TINY, uops, operations)
+    for number, word in enumerate(scenario.memory[:200]):
+        word[:] = bytes((number * len(word) + byte) % 32 for byte in range(len(word)))
     check(scenario)
 
 
