@@ -87,13 +87,12 @@ class HighMultiply(wiring.Component):
         product = Signal(2 * bits, reset_less=True)
         m.d.sync += product.eq(Cat(outer[:low_bits], outer[low_bits:].as_signed() + middle))
 
-        # All bits but the sign are 1 where the product is too large. The register's reset makes them 0 where it is too
-        # small.
+        # All bits but the sign are 1 where the product exceeds int32. Where it is negative, the register's reset makes
+        # them 0.
         sign, upper = product[2 * bits - 1], product[bits - 1:]
         exceeds = self.saturate & Mux(self.low, ~upper.all() & upper.any(), sign ^ product[2 * bits - 2])
         word = Mux(self.low, product[:bits], product[bits - 1:2 * bits - 1])
-        too_large = exceeds & ~sign
-        m.d.sync += y.eq(Cat(word[:-1] | too_large.replicate(bits - 1), word[-1] & ~too_large))
+        m.d.sync += y.eq(Cat(word[:-1] | exceeds.replicate(bits - 1), word[-1] & ~exceeds))
         with m.If(exceeds & sign):
             m.d.sync += y.eq(-1 << bits - 1)
         return m
