@@ -25,6 +25,7 @@ from amaranth.hdl import Value
 from draws import KEPT_OUT, drawn, is_held
 
 from tq_hw.boards.build.build import synthesize as synthesize_board
+from tq_hw.boards.build.ecp5_scripts import ecp5_synthesis
 from tq_hw.boards.build.figures import count_cells, read_json
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.boards.catalog.board import Board, Memory
@@ -41,7 +42,7 @@ _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 _TOP = "top"
 #: Yosys commands by family, with the options of `tq-hw build`.
 _SYNTHESIS = {
-    "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
+    "ecp5": f"{ecp5_synthesis('{top}')}; tee -q -o stat.json stat -json",
     "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
     "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
     "xc7": "synth_xilinx -flatten -noiopad -noclkbuf -top {top}; tee -q -o stat.json stat -tech xilinx -json",
@@ -126,7 +127,7 @@ def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "design.il").write_text(text, encoding="utf-8")
-        script = _SYNTHESIS[family].format(top=top)
+        script = _SYNTHESIS[family].replace("{top}", top)
         hidden = "".join(f"blackbox {name}; " for name in black)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {hidden}{script}"], folder)

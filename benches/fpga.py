@@ -25,9 +25,18 @@ from amaranth.lib.wiring import In
 from rich.console import Console
 from rich.table import Table
 
-from tq_hw.boards.build import block_registers, carry_inputs, floorplan, lut_depths, lut_functions, lut_pairs
+from tq_hw.boards.build import (
+    block_registers,
+    carry_inputs,
+    ecp5_scripts,
+    floorplan,
+    lut_depths,
+    lut_functions,
+    lut_pairs,
+)
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
+from tq_hw.boards.build.ecp5_scripts import ecp5_synthesis
 from tq_hw.boards.build.figures import Hop, count_cells, modules, nextpnr_timing, read_json
 from tq_hw.boards.build.floorplan import place_blocks
 from tq_hw.boards.build.lut_pairs import pair_luts
@@ -108,7 +117,7 @@ class FpgaResult:
 def sources_hash() -> str:
     """Return a hash of the hardware's sources and the tools' versions; MissingToolError if a tool is missing."""
     digest = hashlib.sha256(Path(__file__).read_bytes())
-    for module in (block_registers, carry_inputs, floorplan, lut_depths, lut_functions, lut_pairs):
+    for module in (block_registers, carry_inputs, ecp5_scripts, floorplan, lut_depths, lut_functions, lut_pairs):
         digest.update(inspect.getsource(module).encode())
     for package in ("tq_hw.hdl", "tq_hw.isa"):
         spec = importlib.util.find_spec(package)
@@ -141,8 +150,8 @@ def place_and_route(design: str, config: Config, *, seed: int = 1, freq_mhz: flo
         seconds["elaborate"] = time.monotonic() - start
 
         say(f"{design}: synthesis")
-        seconds["synthesize"] = run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; synth_ecp5 -top {_TOP} -json "
-                                                   "design.json; tee -q -o stat.json stat -json"], folder)
+        seconds["synthesize"] = run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {ecp5_synthesis(_TOP)}; "
+                                                   "write_json design.json; tee -q -o stat.json stat -json"], folder)
         resources = count_cells(read_json(folder / "stat.json"), "ecp5")
         absorb_registers(folder / "design.json")
         resources["luts"] -= pack_carry_inputs(folder / "design.json") + pair_luts(folder / "design.json")

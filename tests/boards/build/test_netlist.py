@@ -12,6 +12,7 @@ from verilated import RTL, yosys
 
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.carry_inputs import pack_carry_inputs
+from tq_hw.boards.build.ecp5_scripts import ecp5_synthesis
 from tq_hw.boards.build.lut_pairs import pair_luts
 from tq_hw.cli.shared.arrays import draw_inputs
 from tq_hw.compiler import compile_model
@@ -34,7 +35,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("netlist")
     (folder / "machine.il").write_text(rtlil.convert(SimulatedAccelerator(CONFIG), name="accelerator", emit_src=False),
                                        encoding="utf-8")
-    yosys(folder, "read_rtlil machine.il; synth_ecp5 -noiopad -top accelerator; write_json netlist.json")
+    yosys(folder, f"read_rtlil machine.il; {ecp5_synthesis('accelerator', '-noiopad')}; write_json netlist.json")
     assert absorb_registers(folder / "netlist.json") > 16 * CONFIG.rows * CONFIG.cols
     assert pack_carry_inputs(folder / "netlist.json") > 32 * CONFIG.cols
     assert pair_luts(folder / "netlist.json") > 50
