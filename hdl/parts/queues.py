@@ -11,10 +11,8 @@ from tq_hw.hdl.parts.block_memory import block_memory, block_read
 __all__ = ["Queue", "SkidBuffer", "Stage"]
 
 
-class SkidBuffer(wiring.Component):
-    """Cut every combinational path of a stream, at full rate.
-
-    Latency 1 cycle; holds two entries. `i.ready` and `o.valid` are registers.
+class _Cut(wiring.Component):
+    """What takes a stream and passes it on.
 
     Members
     -------
@@ -28,6 +26,13 @@ class SkidBuffer(wiring.Component):
     def __init__(self, shape: ShapeLike) -> None:
         self._shape = shape
         super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
+
+
+class SkidBuffer(_Cut):
+    """Cut every combinational path of a stream, at full rate.
+
+    Latency 1 cycle; holds two entries. `i.ready` and `o.valid` are registers.
+    """
 
     def elaborate(self, platform: object) -> Module:
         """Hold the second entry in a spare register while the first one waits."""
@@ -49,23 +54,11 @@ class SkidBuffer(wiring.Component):
         return m
 
 
-class Stage(wiring.Component):
+class Stage(_Cut):
     """Cut the paths of `payload` and `valid` of a stream, at full rate, without a LUT per bit.
 
     Latency 1 cycle; holds one entry. `o.valid` is a register, `i.ready` depends on `o.ready`.
-
-    Members
-    -------
-    i : In(stream of `shape`)
-    o : Out(stream of `shape`)
     """
-
-    i: stream.Interface
-    o: stream.Interface
-
-    def __init__(self, shape: ShapeLike) -> None:
-        self._shape = shape
-        super().__init__({"i": In(stream.Signature(shape)), "o": Out(stream.Signature(shape))})
 
     def elaborate(self, platform: object) -> Module:
         """Load the register whenever it is free."""

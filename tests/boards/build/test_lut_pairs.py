@@ -65,8 +65,8 @@ def test_seven_inputs_take_two_luts(tmp_path: Path) -> None:
     check(tmp_path, {"first": lut(30, three, 10, 11, 12), "second": lut(31, three, 13, 14, 15),
                      "root": lut(OUT, three, 30, 31, 16), **sink(OUT)}, 1)
     # Not a parity: the second LUT would have to know two bits of the first one's inputs.
-    check(tmp_path, {"first": lut(30, three, 10, 11, 12), "second": lut(31, AND, 13, 14),
-                     "root": lut(OUT, CHOICE, 30, 31, 15), **sink(OUT)}, None)
+    check(tmp_path, {"first": lut(30, three, 10, 11, 12), "second": lut(31, three, 13, 14, 16),
+                     "root": lut(OUT, CHOICE, 30, 31, 15), **sink(OUT)}, 0)
 
 
 @pytest.mark.parametrize("more", [{"reader": lut(50, AND, INNER, 14), **sink(50)}, sink(INNER)],
