@@ -245,10 +245,10 @@ class Config:
 
 PRESETS: dict[str, Config] = {
     config.name: config for config in (
-        Config("n16", 16, 16, 16, 256 << 10, activation_lanes=2, acc_open=4),
-        Config("n16x8", 16, 8, 8, 64 << 10),
-        Config("n9x8", 9, 8, 8, 64 << 10),
-        Config("n8", 8, 8, 4, 64 << 10),
+        Config("n16", 16, 16, 16, 256 << 10, activation_lanes=2, acc_open=4, block_uops=1),
+        Config("n16x8", 16, 8, 8, 64 << 10, block_uops=1),
+        Config("n9x8", 9, 8, 8, 64 << 10, block_uops=1),
+        Config("n8", 8, 8, 4, 64 << 10, block_uops=1),
         Config("tiny", 4, 4, 2, 8 << 10, acc_words=16),
         Config("serial", 4, 4, 1, 32 << 10, acc_words=256, bus_bytes=4, vector_words=2048, design="serial"),
     )

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
@@ -56,19 +56,19 @@ class Feeds(wiring.Component):
             m.d.sync += word.eq(rotate_up(m, self.data[g], slot.rotate[g], f"rotate{g}"))
             rotated.append(word)
 
-        # row_feed[r][g]: row r takes its byte from feed g.
-        row_feed = [Signal(SLOT_FEEDS, name=f"row_feed{r}", reset_less=True) for r in rows]
+        # The feed of which a row takes its byte, or SLOT_FEEDS for the zero point.
+        row_feed = [Signal(range(SLOT_FEEDS + 1), init=SLOT_FEEDS, name=f"row_feed{r}", reset_less=True) for r in rows]
         for r in rows:
-            taken = Cat(slot.lane_end[g] > r for g in range(SLOT_FEEDS))
-            first = [taken[g] & ~taken[:g].any() for g in range(SLOT_FEEDS)]
-            m.d.sync += row_feed[r].eq(Cat(first[g] & slot.row_valid[g] for g in range(SLOT_FEEDS)))
+            m.d.sync += row_feed[r].eq(SLOT_FEEDS)
+            for g in reversed(range(SLOT_FEEDS)):
+                with m.If(slot.lane_end[g] > r):
+                    m.d.sync += row_feed[r].eq(Mux(slot.row_valid[g], g, SLOT_FEEDS))
         zero_point = delayed(m, slot.zero_point, 1, "zero_point")
         for r in rows:
             lane = 8 * (r % config.word_bytes)
-            byte = zero_point & ~row_feed[r].any().replicate(8)
-            for g in range(SLOT_FEEDS):
-                byte |= rotated[g][lane:lane + 8] & row_feed[r][g].replicate(8)
-            m.d.sync += self.a[r].eq(byte)
+            bytes_of = data.ArrayLayout(signed(8), SLOT_FEEDS + 1)
+            choices = data.View(bytes_of, Cat(*(word[lane:lane + 8] for word in rotated), zero_point))
+            m.d.sync += self.a[r].eq(choices[row_feed[r]])
 
         taps = delayed(m, Cat(slot.depthwise & slot.row_valid[g] & slot.col_valid[k]
                               for g in range(config.groups) for k in range(3)), 2, "taps")
