@@ -165,8 +165,8 @@ def beat_words(config: Config, element_bytes: int) -> int:
 
 
 def reduce_tree_cycles(config: Config) -> int:
-    """Return the cycles from a beat at the reduction's input to the result of what it ends."""
-    return 2 + REDUCE_LEVEL_CYCLES * ceil_log2(config.requantize_lanes)
+    """Return the cycles from a beat at the reduction's input to the result of what it ends, which lanes pass on."""
+    return 3 + REDUCE_LEVEL_CYCLES * ceil_log2(config.requantize_lanes)
 
 
 def reduce_latency_cycles(config: Config) -> int:

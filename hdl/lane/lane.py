@@ -49,8 +49,10 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
     "zero_point": (STAGE_CLAMP, signed(16)),
-    "clamp": (STAGE_CLAMP + 1, 1), "low": (STAGE_CLAMP + 1, signed(16)), "high": (STAGE_CLAMP + 1, signed(16)),
+    "used": (STAGE_CLAMP + 1, 1), "clamp": (STAGE_CLAMP + 1, 1),
+    "low": (STAGE_CLAMP + 1, signed(16)), "high": (STAGE_CLAMP + 1, signed(16)),
     "low_late": (STAGE_CLAMP + 2, signed(16)), "high_late": (STAGE_CLAMP + 2, signed(16)), "take": (STAGE_CLAMP + 2, 1),
+    "also": (STAGE_CLAMP + 2, signed(32)),
     "table_write": (STAGE_TABLE, 1), "table_index": (STAGE_TABLE, 9), "table_entry": (STAGE_TABLE, signed(32)),
 }
 
@@ -164,7 +166,7 @@ class Lane(wiring.Component):
             right.x.eq(product.y), right.rounding.eq(control.rounding),
             right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - STAGE_SHIFT - 3, "right_amount")),
             clamp.x.eq(right.y), clamp.up.eq(right.up), clamp.zero_point.eq(control.zero_point),
-            clamp.clamp.eq(control.clamp),
+            clamp.used.eq(control.used), clamp.clamp.eq(control.clamp), clamp.also.eq(control.also),
             clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),
             clamp.high_late.eq(control.high_late), clamp.take.eq(control.take),
             self.result.eq(clamp.y),

@@ -34,8 +34,10 @@ class AddClamp(wiring.Component):
     up : In(1), with x: add 1
     zero_point : In(signed(16)), with x
     low, high : In(signed(16)), one cycle after x
-    clamp : In(1), one cycle after x
+    used : In(1), one cycle after x: otherwise x counts as a sum of 0
+    clamp : In(1), one cycle after x; 0 where x is not used
     low_late, high_late : In(signed(16)), low and high two cycles after x
+    also : In(signed(32)), two cycles after x: ORed to y; 0 where x is used
     take : In(1), two cycles after x: y may change
     y : Out(signed(32))
     """
@@ -47,17 +49,19 @@ class AddClamp(wiring.Component):
     zero_point: Signal
     low: Signal
     high: Signal
+    used: Signal
     clamp: Signal
     low_late: Signal
     high_late: Signal
+    also: Signal
     take: Signal
     y: Signal
 
     def __init__(self) -> None:
         super().__init__({
             "x": In(signed(32)), "up": In(1), "zero_point": In(signed(16)), "low": In(signed(16)),
-            "high": In(signed(16)), "clamp": In(1), "low_late": In(signed(16)), "high_late": In(signed(16)),
-            "take": In(1), "y": Out(signed(32)),
+            "high": In(signed(16)), "used": In(1), "clamp": In(1), "low_late": In(signed(16)),
+            "high_late": In(signed(16)), "also": In(signed(32)), "take": In(1), "y": Out(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -74,14 +78,14 @@ class AddClamp(wiring.Component):
         m.d.sync += [
             # An extra bit below carries `up` in.
             total.eq((Cat(Const(1, 1), self.x) + Cat(self.up, self.zero_point).as_signed())[1:]),
-            late.eq(total),
+            late.eq(Mux(self.used, total, 0)),
             below.eq(self.clamp & Mux(wide, total[31], short < self.low)),
             above.eq(self.clamp & Mux(wide, ~total[31], short > self.high)),
         ]
         with m.If(self.take):
             # The upper bits of a limit are all equal, so they share one multiplexer.
             limit = Mux(below, self.low_late, self.high_late)
-            m.d.sync += y.eq(Mux(below | above, limit, late))
+            m.d.sync += y.eq(Mux(below | above, limit, late) | self.also)
         return m
 
 
@@ -153,7 +157,8 @@ class Requantize(wiring.Component):
         m.d.comb += [
             clamp.x.eq(right.y), clamp.up.eq(right.up),
             clamp.zero_point.eq(delayed(m, self.zero_point, at, "zero_point")),
-            clamp.low.eq(low), clamp.high.eq(high), clamp.clamp.eq(1), clamp.take.eq(1),
+            clamp.low.eq(low), clamp.high.eq(high), clamp.used.eq(1), clamp.clamp.eq(1),
+            clamp.take.eq(1),
             clamp.low_late.eq(delayed(m, low, 1, "act_min_late")),
             clamp.high_late.eq(delayed(m, high, 1, "act_max_late")),
             self.y.eq(clamp.y),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.memory import Memory
@@ -35,7 +35,8 @@ class VectorControl(wiring.Component):
     number : In, fetch : In(1), for the program's walker; uop : Out(UopWord0), one cycle later, until the next fetch;
         broken : Out(2), with it: whether the other words break a rule, with parameter blocks and without
     step_number : In, out_type : In(2), of the step that started in the cycle before
-    take : In(1), a beat is at the last stage but one
+    beat : In(1), a beat is at the last stage but two; there is none at the one after while `reduced`
+    reduced : In(1), `reduction` : In(signed(32)): at the last stage but one, all lanes' result is this number; else 0
     table_write : In(1), table_index : In(9), table_entry : In(32): load table, at the stage of the tables
     reduce : Out(2), `isa.uop.Reduce` at stage 2
     control : Out(LaneControl)
@@ -48,7 +49,9 @@ class VectorControl(wiring.Component):
     broken: Signal
     step_number: Signal
     out_type: Signal
-    take: Signal
+    beat: Signal
+    reduced: Signal
+    reduction: Signal
     table_write: Signal
     table_index: Signal
     table_entry: Signal
@@ -59,7 +62,8 @@ class VectorControl(wiring.Component):
         self._config = config
         super().__init__({
             "table": In(TableWriteSignature()), "number": In(range(config.uops)), "fetch": In(1), "uop": Out(UopWord0),
-            "broken": Out(2), "step_number": In(range(config.uops)), "out_type": In(2), "take": In(1),
+            "broken": Out(2), "step_number": In(range(config.uops)), "out_type": In(2), "beat": In(1),
+            "reduced": In(1), "reduction": In(signed(32)),
             "table_write": In(1), "table_index": In(9), "table_entry": In(32), "reduce": Out(2),
             "control": Out(LaneControl),
         })
@@ -111,7 +115,7 @@ class VectorControl(wiring.Component):
             "rounding": third.rounding, "zero_point": fourth.zero_point, "clamp": third.clamp,
             "low": Mux(wide, -1 << 15, fourth.act_min), "high": Mux(wide, (1 << 15) - 1, fourth.act_max),
         }
-        control = self.control
+        control, due = self.control, {}
         far = [name for name in values if CONTROL[name][0] - STAGE_UOP > _LONG_CYCLES]
         for stage in sorted({CONTROL[name][0] for name in far}):
             names = [name for name in far if CONTROL[name][0] == stage]
@@ -121,11 +125,13 @@ class VectorControl(wiring.Component):
             m.d.comb += line.i.eq(Cat(fields.values()))
             offset = 0
             for name, value in fields.items():
-                m.d.comb += control[name].eq(line.o[offset:offset + len(value)])
+                due[name] = line.o[offset:offset + len(value)]
                 offset += len(value)
         for name in values:
             if name not in far:
-                m.d.comb += control[name].eq(delayed(m, values[name], CONTROL[name][0] - STAGE_UOP, name))
+                due[name] = delayed(m, values[name], CONTROL[name][0] - STAGE_UOP, name)
+        due["clamp"] = due["clamp"] & self.beat
+        m.d.comb += [control[name].eq(value) for name, value in due.items()]
 
         # Decoded one cycle ahead of the ALU, because the wires to the lanes are long enough.
         alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - STAGE_UOP, "alu")
@@ -134,7 +140,9 @@ class VectorControl(wiring.Component):
         for name, before in (("low_late", "low"), ("high_late", "high")):
             m.d.comb += control[name].eq(delayed(m, control[before], 1, name))
         m.d.comb += [
-            control.take.eq(self.take), control.table_write.eq(self.table_write),
+            control.used.eq(self.beat), control.also.eq(self.reduction),
+            control.take.eq(delayed(m, self.beat, 1, "take", control=True) | self.reduced),
+            control.table_write.eq(self.table_write),
             control.table_index.eq(self.table_index), control.table_entry.eq(self.table_entry),
             self.reduce.eq(first.reduce),
         ]

@@ -42,29 +42,27 @@ class _Part(NamedTuple):
 class ReduceUnit(wiring.Component):
     """Reduce int32 lanes: SUM wraps, MAX and MIN are signed.
 
-    Timing: `done` comes reduce_tree_cycles(config) after the last beat; one beat a cycle.
+    Timing: `done` comes reduce_tree_cycles(config) - 1 after the last beat; one beat a cycle.
 
     Members
     -------
     valid : In(1), a beat of a reduction; beat : In(ReduceLayout); x : In(lanes int32)
-    ends : Out(1), strobe, one cycle before `done`; word : Out, with it, register word
-    done : Out(1), strobe; result : Out(signed(32))
+    done : Out(1), strobe; word : Out, with it, register word; result : Out(signed(32)), with it, otherwise 0
     """
 
     valid: Signal
     beat: Any
     x: Any
-    ends: Signal
-    word: Signal
     done: Signal
+    word: Signal
     result: Signal
 
     def __init__(self, config: Config, word_bits: int) -> None:
         self._config = config
         super().__init__({
             "valid": In(1), "beat": In(ReduceLayout(config, word_bits)),
-            "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "ends": Out(1), "word": Out(word_bits),
-            "done": Out(1), "result": Out(signed(32)),
+            "x": In(data.ArrayLayout(signed(32), config.requantize_lanes)), "done": Out(1), "word": Out(word_bits),
+            "result": Out(signed(32)),
         })
 
     def elaborate(self, platform: object) -> Module:
@@ -97,8 +95,8 @@ class ReduceUnit(wiring.Component):
         takes = first | part.is_in & (added[32] ^ (beat.kind == Reduce.MAX))
         with m.If(valid & (takes | ~compares)):
             m.d.sync += so_far.eq(Mux(compares, part.value, added[:32]))
-        m.d.comb += [self.ends.eq(valid & beat.last), self.word.eq(beat.word), self.result.eq(so_far)]
-        m.d.sync += self.done.eq(self.ends)
+        m.d.sync += [self.done.eq(valid & beat.last), self.word.eq(beat.word)]
+        m.d.comb += self.result.eq(Mux(self.done, so_far, 0))
         return m
 
     @staticmethod

@@ -6,7 +6,7 @@ earlier.
 
 from typing import Any, NamedTuple
 
-from amaranth import Module, Mux, Signal, Value
+from amaranth import Cat, Module, Mux, Signal, Value
 from amaranth.lib import data
 
 from tq_hw.hdl.parts.delay import DelayLine, delayed
@@ -32,12 +32,8 @@ class Destinations(NamedTuple):
     reduce: Value
     #: None in a machine without activation lanes.
     activation: Value | None
-
-    @property
-    def any(self) -> Value:
-        """There is a beat."""
-        beat = self.register | self.output | self.reduce
-        return beat if self.activation is None else beat | self.activation
+    #: There is a beat, one stage earlier.
+    beat: Value
 
 
 def destinations(m: Module, config: Config, issue: Issue) -> Destinations:
@@ -47,7 +43,8 @@ def destinations(m: Module, config: Config, issue: Issue) -> Destinations:
     if config.activation_lanes:
         names["to_activation"] = step.activates
     flags = [at_stage(m, issue.o_valid & flag, STAGE_RESULT - 1, name, control=True) for name, flag in names.items()]
-    return Destinations(flags[0], flags[1], flags[2], flags[3] if config.activation_lanes else None)
+    beat = at_stage(m, issue.o_valid & Cat(names.values()).any(), STAGE_RESULT - 2, "beat", control=True)
+    return Destinations(flags[0], flags[1], flags[2], flags[3] if config.activation_lanes else None, beat)
 
 
 def send_to_output(m: Module, config: Config, issue: Issue, control: VectorControl, to: Destinations, results: Any,
@@ -89,7 +86,10 @@ def _activated(m: Module, config: Config, control: VectorControl, to_output: Val
 
 def send_to_reduction(m: Module, config: Config, issue: Issue, control: VectorControl, to: Destinations, results: Any,
                       reduce: ReduceUnit, registers: VectorRegisters) -> None:
-    """Pass results to `reduce`; write its result, or a beat's results, to the register file."""
+    """Pass results to `reduce`, and its result through all lanes; write the lanes' results to the register file.
+
+    No beat is in the lanes when a reduction ends, because every run waits for that.
+    """
     step: Any = issue.o
     # The micro-operation's kind of reduction arrives later than the step.
     layout = ReduceLayout(config, register_word_bits(config))
@@ -109,8 +109,7 @@ def send_to_reduction(m: Module, config: Config, issue: Issue, control: VectorCo
         line.i.eq(held.as_value()), reduce.beat.eq(delayed(m, beat, 1, "reduce_beat")), reduce.x.eq(results),
         reduce.valid.eq(delayed(m, to.reduce, 1, "reduce_valid", control=True)),
         # The register's address leads the data by one cycle.
-        registers.write.eq(reduce.ends | to.register),
-        registers.d_word.eq(Mux(reduce.ends, reduce.word, beat.word)),
+        registers.write.eq(reduce.done | to.register),
+        registers.d_word.eq(Mux(reduce.done, reduce.word, beat.word)), registers.d.eq(results),
+        control.reduced.eq(reduce.done), control.reduction.eq(reduce.result),
     ]
-    for lane in range(config.requantize_lanes):
-        m.d.comb += registers.d[lane].eq(Mux(reduce.done, reduce.result, results[lane]))

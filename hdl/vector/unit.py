@@ -102,7 +102,7 @@ class VectorUnit(wiring.Component):
         to = destinations(m, config, issue)
         m.d.comb += [
             params.take.eq(issue.params_take), issue.params_ready.eq(params.ready),
-            control.step_number.eq(step.number), control.out_type.eq(step.out_type), control.take.eq(to.any),
+            control.step_number.eq(step.number), control.out_type.eq(step.out_type), control.beat.eq(to.beat),
         ]
         # Low bits of the number of the operation at Issue.
         number = Signal(NUMBER_BITS)

@@ -44,16 +44,17 @@ struct Lanes {
 
     TQ_PART void clamp(const Control& c) {
         const uint32_t low_late = uint32_t(c.low_late), high_late = uint32_t(c.high_late), take = mask(c.take);
+        const uint32_t also = uint32_t(c.also), used = mask(c.used);
         for (int l = 0; l < kLanes; l++) {
             const uint32_t limit = below[l] ? low_late : high_late;
-            const uint32_t next = below[l] | above[l] ? limit : clamp_late[l];
+            const uint32_t next = (below[l] | above[l] ? limit : clamp_late[l]) | also;
             result[l] = (next & take) | (result[l] & ~take);
         }
         const uint32_t clamps = mask(c.clamp);
         for (int l = 0; l < kLanes; l++) {
             below[l] = clamps & mask(int32_t(clamp_total[l]) < c.low);
             above[l] = clamps & mask(int32_t(clamp_total[l]) > c.high);
-            clamp_late[l] = clamp_total[l];
+            clamp_late[l] = clamp_total[l] & used;
             clamp_total[l] = right[l] + uint32_t(c.zero_point);
         }
     }

@@ -148,7 +148,7 @@ def test_clamp_for_every_int32(tmp_path: Path) -> None:
     m.d.comb += [
         total.eq(x + zero_point),
         wanted.eq(Mux(total < low, low, Mux(total > high, high, total))),
-        dut.x.eq(x), dut.zero_point.eq(zero_point), dut.clamp.eq(1), dut.take.eq(1),
+        dut.x.eq(x), dut.zero_point.eq(zero_point), dut.used.eq(1), dut.clamp.eq(1), dut.take.eq(1),
         dut.low.eq(delayed(m, low, 1, "low")), dut.high.eq(delayed(m, high, 1, "high")),
         dut.low_late.eq(delayed(m, low, 2, "low_late")), dut.high_late.eq(delayed(m, high, 2, "high_late")),
     ]

@@ -175,10 +175,13 @@ def test_every_power_of_two() -> None:
     check(cases, lambda c: rtl(PowerOfTwo(), c), lambda exponent, used: used << exponent)
 
 
+#: Cycles after x in which AddClamp takes its other inputs.
+WHEN = {"low": 1, "high": 1, "used": 1, "clamp": 1, "low_late": 2, "high_late": 2, "also": 2, "take": 2}
+
+
 def test_clamps_after_a_wrapping_sum() -> None:
-    when = {"low": 1, "high": 1, "clamp": 1, "low_late": 2, "high_late": 2, "take": 2}
-    cases = [{"x": x, "up": up, "zero_point": z, "low": low, "high": high, "clamp": clamp,
-              "low_late": low, "high_late": high, "take": 1}
+    cases = [{"x": x, "up": up, "zero_point": z, "low": low, "high": high, "used": 1, "clamp": clamp,
+              "low_late": low, "high_late": high, "also": 0, "take": 1}
              for x in CORNERS for z in (0, 1, -1, 32767, -32768) for low, high in ((-128, 127), (-32768, 32767))
              for clamp in (0, 1) for up in (0, 1)]
 
@@ -186,13 +189,19 @@ def test_clamps_after_a_wrapping_sum() -> None:
         x = wrap(x + up + zero_point)
         return min(max(x, low), high) if clamp else x
 
-    check(cases, lambda c: rtl(AddClamp(), c, when), ref)
+    check(cases, lambda c: rtl(AddClamp(), c, WHEN), ref)
+
+
+def test_a_number_for_all_lanes_comes_where_no_sum_is_used() -> None:
+    cases = [{"x": x, "zero_point": 5, "low": -1, "high": 1, "used": 0, "clamp": 0, "also": also, "take": 1}
+             for x in CORNERS for also in CORNERS]
+    check(cases, lambda c: rtl(AddClamp(), c, WHEN), lambda also, **_: also)
 
 
 def test_clamped_value_stays_until_the_next_is_taken() -> None:
-    when = {"take": 2, "clamp": 1}
-    cases = [{"x": x, "zero_point": 0, "clamp": 0, "take": take} for x, take in ((5, 1), (6, 0), (7, 0), (8, 1))]
-    assert rtl(AddClamp(), cases, when) == [5, 5, 5, 8]
+    cases = [{"x": x, "zero_point": 0, "used": 1, "clamp": 0, "take": take}
+             for x, take in ((5, 1), (6, 0), (7, 0), (8, 1))]
+    assert rtl(AddClamp(), cases, WHEN) == [5, 5, 5, 8]
 
 
 def ref_alu(a: int, b: int, partner: int, alu: int) -> int:

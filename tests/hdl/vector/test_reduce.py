@@ -50,12 +50,13 @@ def rtl(config: Config, chunks: list[Chunk], rng: random.Random, gap: float) -> 
     due: set[int] = set()
 
     async def watch(ctx: Any) -> None:
-        cycle, word = 0, 0
+        cycle = 0
         while True:
             assert bool(ctx.get(unit.done)) == (cycle in due)
             if ctx.get(unit.done):
-                found.append((word, ctx.get(unit.result)))
-            word = ctx.get(unit.word)
+                found.append((ctx.get(unit.word), ctx.get(unit.result)))
+            else:
+                assert ctx.get(unit.result) == 0
             await ctx.tick()
             cycle += 1
 
@@ -79,7 +80,7 @@ def rtl(config: Config, chunks: list[Chunk], rng: random.Random, gap: float) -> 
                                         ("lanes", each.lanes if last_word else config.block), ("word", each.word)):
                         ctx.set(unit.beat[name], value)
                     if valid and number == len(beats) - 1:
-                        due.add(cycle + reduce_tree_cycles(config))
+                        due.add(cycle + reduce_tree_cycles(config) - 1)
                     await ctx.tick()
                     cycle += 1
         ctx.set(unit.valid, 0)
