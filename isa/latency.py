@@ -10,7 +10,7 @@ from tq_hw.isa.layout import Unit
 from tq_hw.isa.sizes import ceil_div, ceil_log2
 
 __all__ = [
-    "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
+    "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_GAP_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
     "ARRAY_START_CYCLES", "ASKED_TO_TAKE_CYCLES", "BANK_KNOWN_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES",
     "CODED_WORD_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES",
     "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES", "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT",
@@ -83,8 +83,10 @@ _SUMS_TO_READ_CYCLES = 2
 STEP_LEAST_CYCLES = 5
 TILE_LEAST_CYCLES = 7
 #: From an operation taken to its first slot: least cycles of the sequencer; plus a cycle per row of weights.
-ARRAY_START_CYCLES = 8
+ARRAY_START_CYCLES = 9
 WEIGHTS_ASKED_CYCLES = 4
+#: Cycles without a slot between two operations, in which the constants change.
+ARRAY_GAP_CYCLES = 2
 #: From the last read of a buffer's sums to the first slot of a tile that takes the buffer.
 RELEASE_CYCLES = 1
 

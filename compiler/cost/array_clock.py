@@ -9,6 +9,7 @@ from tq_hw.compiler.cost.control_clock import Controls
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
+    ARRAY_GAP_CYCLES,
     ARRAY_START_CYCLES,
     RELEASE_CYCLES,
     WEIGHTS_ASKED_CYCLES,
@@ -99,7 +100,7 @@ class ArrayClock:
         end = start + tile.last_slot
         self._free = start + tile.cycles
         if waiting.last:
-            self._free = max(self._free, end + tile.lag + 1)
+            self._free = max(self._free, end + tile.lag + ARRAY_GAP_CYCLES)
             self._controls.end(waiting.operation, end + tile.lag + sums_delay_cycles(self._config))
         self._alone = start + 2 if waiting.alone else 0
         self._reads(tile, start)

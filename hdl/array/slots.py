@@ -90,10 +90,8 @@ class SlotCounter(wiring.Component):
         m = Module()
         new = self.i.payload
         s = Counters(self._config)
-        after: Any = Signal(Constants, reset_less=True)  # constants of `new`
-        m.d.comb += after.eq(Mux(new.operation_first, self.constants.as_value(), s.constants.as_value()))
         self._advance(m, s)
-        begin, may_begin = self._begin(m, s, after)
+        begin, may_begin = self._begin(m, s)
 
         # A tile is whole rows, whose slots must reach the last column: it is kept now, or was kept before.
         number = Signal(NUMBER_BITS, init=(1 << NUMBER_BITS) - 1)
@@ -129,11 +127,11 @@ class SlotCounter(wiring.Component):
             advanced.cols.eq(Mux(s.row_end, constants.out_cols, cols - s.keep)),
         ]
 
-    def _begin(self, m: Module, s: Counters, after: Any) -> tuple[Signal, Signal]:
+    def _begin(self, m: Module, s: Counters) -> tuple[Signal, Signal]:
         """Count, and begin steps; return the strobe of a new step, and whether the present step permits one."""
         new, position, constants = self.i.payload, s.position, s.constants
         begin, may_begin, begins_operation, took_buffer = self._admit(
-            m, live=s.live, ending=s.ending, tail_over=last(s.tail), after=after)
+            m, live=s.live, ending=s.ending, tail_over=last(s.tail), constants=constants)
         m.d.sync += [s.tail.eq(s.tail - ~last(s.tail)), s.fresh.eq(begin)]
         with m.If(s.live):
             m.d.sync += [
@@ -150,11 +148,11 @@ class SlotCounter(wiring.Component):
             m.d.sync += constants.eq(self.constants)
         with m.If(may_begin):
             m.d.sync += [s.step.eq(new), s.took.eq(took_buffer),
-                         s.slots.eq(new.slots), s.period.eq(after.period), s.stride.eq(-1), s.lead.eq(new.lag)]
+                         s.slots.eq(new.slots), s.period.eq(constants.period), s.stride.eq(-1), s.lead.eq(new.lag)]
             with m.If(new.place == Place.FIRST):
-                m.d.sync += [position.address.eq(after.in_base), position.next_row.eq(after.next_row_base),
-                             position.row.eq(after.row_first), position.col.eq(after.col_first),
-                             position.cols.eq(after.out_cols)]
+                m.d.sync += [position.address.eq(constants.in_base), position.next_row.eq(constants.next_row_base),
+                             position.row.eq(constants.row_first), position.col.eq(constants.col_first),
+                             position.cols.eq(constants.out_cols)]
             with m.If(new.place == Place.AGAIN):
                 m.d.sync += position.eq(s.begun)
         with m.If(s.fresh & s.step.tile_first):
@@ -239,12 +237,12 @@ class SlotCounter(wiring.Component):
             ]
 
     def _admit(self, m: Module, *, live: Signal, ending: Signal, tail_over: Value,
-               after: Any) -> tuple[Signal, Signal, Signal, Value]:
+               constants: Any) -> tuple[Signal, Signal, Signal, Value]:
         """Decide when the next step begins.
 
         A step waits until its tile has a buffer (`room`), until it would not read before the rest of the last row is
         read (`behind`), and until the previous step is at its last slot (`over`). The first step of an operation waits
-        until no step is live, one cycle more than others, because the constants change.
+        until no step is live and the constants have changed, two cycles more than others.
 
         Returns: the strobe that the step begins in the following cycle; that the previous step permits it; the same for
         the first step of an operation; whether the step goes on to the next buffer.
@@ -253,6 +251,7 @@ class SlotCounter(wiring.Component):
         begin, may_begin, begins_operation, room, behind, over = (
             Signal(name=name) for name in ("begin", "may_begin", "begins_operation", "room", "behind", "over"))
         opened = Signal()  # the last operation left its buffers open
+        changed = Signal()  # the constants are those of `new`, the first step of an operation
         ends: Value = ending
         if self._config.dsp_packing:
             # The array takes the slots of a step in pairs: after the first slot of a pair, one more passes.
@@ -262,7 +261,7 @@ class SlotCounter(wiring.Component):
         m.d.comb += [
             room.eq(~new.tile_first | opened | self.acc_free),
             behind.eq(new.follows | (~live & tail_over)),
-            over.eq(~live | (ends & ~new.operation_first)),
+            over.eq(Mux(new.operation_first, changed, ~live | ends)),
             may_begin.eq(self.i.valid & behind & over),
             begins_operation.eq(self.i.valid & new.operation_first & ~live & (new.follows | tail_over)),
             self.i.ready.eq(self.weights_ready & room & behind & over),
@@ -271,11 +270,12 @@ class SlotCounter(wiring.Component):
             self.acc_take.eq(begin & new.tile_first & ~opened),
         ]
         m.d.sync += [
+            changed.eq(begins_operation & ~begin),
             self.stall_weights.eq(self.i.valid & ~live & ~self.weights_ready),
             self.stall_acc.eq(self.i.valid & ~live & self.weights_ready & ~room),
         ]
         with m.If(begin & (new.operation_last if self._config.acc_open else new.tile_first)):
-            m.d.sync += opened.eq(~after.acc_last)
+            m.d.sync += opened.eq(~constants.acc_last)
         if not self._config.acc_open:
             return begin, may_begin, begins_operation, self.acc_take
         # Either all buffers are open or one. If all are, the buffer after the last one is the first.

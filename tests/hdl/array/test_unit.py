@@ -11,7 +11,7 @@ from array_reference import Operation, make_memory
 
 from tq_hw.isa.config import Config, ConfigError
 from tq_hw.isa.control import Status
-from tq_hw.isa.latency import STEP_LEAST_CYCLES, step_cycles
+from tq_hw.isa.latency import ARRAY_GAP_CYCLES, STEP_LEAST_CYCLES, step_cycles
 
 
 def config(rows: int, cols: int, acc_words: int = 16, acc_buffers: int = 4) -> Config:
@@ -139,7 +139,7 @@ def test_steps_are_back_to_back() -> None:
     steps, slots = 18, 15
     once = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)])
     twice = run_all(c, [gemm(c, slots=slots, tile_slots=slots, out_blocks=1)] * 2)
-    assert twice.cycles - once.cycles == steps * slots + 1  # between operations; none between steps and tiles
+    assert twice.cycles - once.cycles == steps * slots + ARRAY_GAP_CYCLES  # none between steps and tiles
 
 
 @pytest.mark.parametrize("slots", [14, 15])
