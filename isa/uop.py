@@ -54,7 +54,7 @@ class Alu(IntEnum):
     SUB = 2
     MAX = 3
     MIN = 4
-    #: leading zeros of a as an unsigned 32-bit value, 0..32
+    #: leading zeros of a + b as an unsigned 32-bit value, 0..32
     CLZ = 5
     #: 1 if a < b else 0, signed
     LESS = 6

@@ -41,7 +41,7 @@ store move bytes with strides, and the vector unit runs the lines below, each on
 | `n x` | the lines with a bar are repeated n times |
 """
 _ALU = {Alu.PASS: "{a}", Alu.ADD: "{a} + {b}", Alu.SUB: "{a} - {b}", Alu.MAX: "max({a}, {b})", Alu.MIN: "min({a}, {b})",
-        Alu.CLZ: "clz({a})", Alu.LESS: "{a} < {b}", Alu.LESS_EQUAL: "{a} <= {b}", Alu.EQUAL: "{a} == {b}",
+        Alu.CLZ: "clz({a} + {b})", Alu.LESS: "{a} < {b}", Alu.LESS_EQUAL: "{a} <= {b}", Alu.EQUAL: "{a} == {b}",
         Alu.NOT_EQUAL: "{a} != {b}", Alu.AND: "{a} & {b}", Alu.SELECT_NEGATIVE: "{a} if {a} >= 0 else {b}",
         Alu.PAIR_DIFFERENCE: "other({a}) - {a}"}
 _HIGH = {Multiply.HIGH_IMMEDIATE: "{immediate}", Multiply.HIGH_PARAM: "multiplier", Multiply.HIGH_B: "{b}"}
@@ -65,7 +65,7 @@ def _grouped(text: str) -> str:
 def text_of(uop: Mapping[str, int], *, wide: bool = False) -> str:
     """Return a micro-operation as a line of text; `wide`: of an operation with int16 output."""
     a, b = _operand(uop, "a"), _operand(uop, "b")
-    text = _ALU[Alu(uop.get("alu", 0))].format(a=a, b=b).replace("+ -", "- ")
+    text = _ALU[Alu(uop.get("alu", 0))].format(a=a, b=b).replace("+ -", "- ").replace(" + 0)", ")")
     by_shift, shift = ShiftSource(uop.get("shift_source", 0)), uop.get("shift", 0)
     multiply = Multiply(uop.get("multiply", 0))
     if multiply is Multiply.LOW_B:

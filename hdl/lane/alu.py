@@ -20,15 +20,14 @@ def _codes(*choices: Alu) -> tuple[int, ...]:
 
 #: Control flags of each stage, by stage and name.
 _FLAGS: tuple[dict[str, tuple[int, ...]], ...] = (
-    {"pair": _codes(Alu.PAIR_DIFFERENCE)},
+    {"pair": _codes(Alu.PAIR_DIFFERENCE), "carry": _codes(Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
+     "carry_even": _codes(Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL, Alu.PAIR_DIFFERENCE)},
     {"takes_both": _codes(Alu.AND), "takes_less": _codes(Alu.MAX), "takes_more": _codes(Alu.MIN),
      "takes_negative": _codes(Alu.SELECT_NEGATIVE),
      "takes": _codes(Alu.PASS, Alu.AND, Alu.MAX, Alu.MIN, Alu.SELECT_NEGATIVE),
-     "less": _codes(Alu.LESS, Alu.LESS_EQUAL),
      "total": _codes(Alu.ADD, Alu.SUB, Alu.PAIR_DIFFERENCE)},
     {"pair": _codes(Alu.PAIR_DIFFERENCE), "subtracts": _codes(Alu.SUB), "zeros": _codes(Alu.CLZ),
-     "compares": _codes(Alu.LESS, Alu.LESS_EQUAL, Alu.EQUAL, Alu.NOT_EQUAL),
-     "equals": _codes(Alu.LESS_EQUAL, Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
+     "less": _codes(Alu.LESS, Alu.LESS_EQUAL), "equals": _codes(Alu.EQUAL), "differs": _codes(Alu.NOT_EQUAL)},
 )
 #: Layout of one stage's flags. They are valid in the cycle in which the operation is at that stage.
 AluFlags: tuple[data.StructLayout, ...] = tuple(data.StructLayout(dict.fromkeys(flags, 1)) for flags in _FLAGS)
@@ -65,7 +64,7 @@ def _byte_zeros(byte: Value) -> Value:
 class LaneAlu(wiring.Component):
     """Compute all of `isa.uop.Alu` on int32 operands.
 
-    One adder computes sums, differences and comparisons. Subtraction takes the complement of a as input, because the
+    One adder computes sums, differences and comparisons; leading zeros are those of its sum. Subtraction takes the complement of a as input, because the
     carry cells have room for the choice between b and the partner's operand, but not for an inversion too. The sum is
     then b - a - 1, whose complement is a - b.
 
@@ -102,50 +101,51 @@ class LaneAlu(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """Three stages: add and count; compare and choose; combine."""
+        """Three stages: add; compare, count and choose; combine."""
         m = Module()
         flags0, flags1, flags2 = self.flags0, self.flags1, self.flags2
-        # 33 bits, so that the top bit of b - a - 1 is "b <= a". The difference of a pair is partner + ~a + 1 in an even
-        # lane, and the complement of a + ~partner in an odd one.
+        # 33 bits, so that the top bit of b - a - 1 is "b <= a", and that of b - a "b < a". The difference of a pair is
+        # partner + ~a + 1 in an even lane, and the complement of a + ~partner in an odd one.
         total = Signal(33, reset_less=True)
-        carry = Const(0, 1) if self._odd else flags0.pair
+        carry = flags0.carry if self._odd else flags0.carry_even
         m.d.sync += total.eq(self.a + Mux(flags0.pair, self.partner, self.b) + carry)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
 
         # One of the operands, their AND, or 0.
         chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        less, equal = Signal(reset_less=True), Signal(reset_less=True)
+        less = Signal(reset_less=True)
         other = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & a1[31]
                  | flags1.takes_both)
         mixed = Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_both
         # `self.a` is the complement of a in comparisons.
         m.d.sync += [
-            less.eq(~total[32] & flags1.less), equal.eq(total.all()), total2.eq(total),
+            less.eq(~total[32]), total2.eq(total),
             chosen.eq(Mux(mixed, Mux(other, a1 & b1, ~a1), Mux(other, b1, a1))),
         ]
         with m.If(~flags1.takes):
             m.d.sync += chosen.eq(0)
         with m.If(~flags1.total):
             m.d.sync += total2.eq(0)
-        zeros = self._count_zeros(m)
+        zeros = self._count_zeros(m, total[:32])
 
         inverts = flags2.subtracts | flags2.pair if self._odd else flags2.subtracts
-        small = Mux(flags2.zeros, zeros, flags2.compares & (less | Mux(equal, flags2.equals, flags2.differs)))
+        truth = flags2.less & less | Mux(zeros[5], flags2.equals, flags2.differs)
+        small = zeros & flags2.zeros.replicate(len(zeros)) | truth
         x = Signal(signed(32), name="result", reset_less=True)
         m.d.comb += self.x.eq(x)
         m.d.sync += x.eq(Mux(inverts, ~total2, total2 | chosen) | small)
         return m
 
-    def _count_zeros(self, m: Module) -> Signal:
-        """Return the leading zeros of a, two cycles later."""
-        of_byte = [delayed(m, _byte_zeros(self.a.as_unsigned()[8 * i:8 * i + 8]), 1, f"byte_zeros{i}")
-                   for i in range(4)]
-        zeros = Signal(6, reset_less=True)
+    @staticmethod
+    def _count_zeros(m: Module, word: Value) -> Value:
+        """Return the leading zeros of 32 bits, one cycle later."""
+        of_byte = [delayed(m, _byte_zeros(word[8 * i:8 * i + 8]), 1, f"byte_zeros{i}") for i in range(4)]
+        zeros = Signal(6)
         with m.If(~of_byte[3][3]):
-            m.d.sync += zeros.eq(of_byte[3])
+            m.d.comb += zeros.eq(of_byte[3])
         for i in (2, 1):
             with m.Elif(~of_byte[i][3]):
-                m.d.sync += zeros.eq(of_byte[i] + 8 * (3 - i))
+                m.d.comb += zeros.eq(of_byte[i] + 8 * (3 - i))
         with m.Else():
-            m.d.sync += zeros.eq(Mux(of_byte[0][3], 32, of_byte[0][:3] + 24))
+            m.d.comb += zeros.eq(Mux(of_byte[0][3], 32, of_byte[0][:3] + 24))
         return zeros

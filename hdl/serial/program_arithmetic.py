@@ -44,7 +44,7 @@ class Arithmetic:
             asm.jump(done)
         asm.place(labels[Alu.CLZ])
         asm.move(x, 32)
-        asm.move(t, a)
+        asm.add(t, a, b)
         with asm.loop() as (_, _leave):
             asm.branch(Op.BEQ, t, 0, done)
             asm.sub(x, x, 1)

@@ -97,7 +97,7 @@ def _alu(alu: Alu, a: Long, b: Long) -> Long:
             x = np.minimum(a, b)
         case Alu.CLZ:
             # frexp's exponent is the number of significant bits.
-            x = 32 - np.frexp((a & 0xFFFFFFFF).astype(np.float64))[1].astype(np.int64)
+            x = 32 - np.frexp((a + b & 0xFFFFFFFF).astype(np.float64))[1].astype(np.int64)
         case Alu.LESS:
             x = (a < b).astype(np.int64)
         case Alu.LESS_EQUAL:
@@ -126,7 +126,7 @@ def result_unknown(uop: Mapping[str, int], a: Flags, b: Flags, multiplier: Flags
     unknown = a
     if uop["alu"] == Alu.PAIR_DIFFERENCE:
         unknown = a | a[..., np.arange(a.shape[-1]) ^ 1]
-    takes_b = (uop["alu"] not in (Alu.PASS, Alu.CLZ, Alu.PAIR_DIFFERENCE)
+    takes_b = (uop["alu"] not in (Alu.PASS, Alu.PAIR_DIFFERENCE)
                or uop["multiply"] in (Multiply.HIGH_B, Multiply.LOW_B, Multiply.SHL_B, Multiply.SHL_B_SATURATE)
                or uop["shift_source"] == ShiftSource.SHIFT_B)
     if takes_b:

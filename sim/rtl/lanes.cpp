@@ -29,7 +29,7 @@ struct Lanes {
     bool waiting;  // the entries at these indices are not yet looked up
     uint32_t table[kEntries];
     // ALU: sums with their sign, operands, and the bits selected from them.
-    Words sum, negative, a1, b1, counted, sum2, chosen, less, equal, counted2;
+    Words sum, negative, a1, b1, sum2, chosen, less, counted;
     // The factor, and delays of shift amounts.
     Words b_late, b_later, multiplier, left_amount, right_or_none, exponent;
     bool right_by_b, positive;
@@ -106,15 +106,14 @@ struct Lanes {
     // The ALU's last stage.
     TQ_PART void join(const Control& c) {
         std::memmove(right_amount[1], right_amount[0], sizeof right_amount - sizeof right_amount[0]);
-        const uint32_t pair = mask(c.alu2_pair), subtracts = mask(c.alu2_subtracts);
-        const uint32_t compares = mask(c.alu2_compares);
+        const uint32_t pair = mask(c.alu2_pair), subtracts = mask(c.alu2_subtracts), lesses = mask(c.alu2_less);
         for (int l = 0; l < kLanes; l++) {
-            const uint32_t truth = less[l] | (equal[l] ? mask(c.alu2_equals) : mask(c.alu2_differs));
-            x[l] = (subtracts | (l & 1 ? pair : 0) ? ~sum2[l] : sum2[l] | chosen[l]) | (compares & truth & 1);
+            const uint32_t truth = (less[l] & lesses) | (counted[l] ? mask(c.alu2_differs) : mask(c.alu2_equals));
+            x[l] = (subtracts | (l & 1 ? pair : 0) ? ~sum2[l] : sum2[l] | chosen[l]) | (truth & 1);
             right_amount[0][l] = right_by_b ? b[l] & 31 : right_or_none[l];
         }
         if (!c.alu2_zeros) return;
-        for (int l = 0; l < kLanes; l++) x[l] |= counted2[l] ? uint32_t(__builtin_clz(counted2[l])) : 32;
+        for (int l = 0; l < kLanes; l++) x[l] |= counted[l] ? uint32_t(__builtin_clz(counted[l])) : 32;
     }
 
     TQ_PART void choose_shift(const Control& c, const int32_t* amounts) {
@@ -128,7 +127,7 @@ struct Lanes {
     }
 
     TQ_PART void calculate(const Control& c) {
-        const uint32_t takes = mask(c.alu1_takes), totals = mask(c.alu1_total), lesses = mask(c.alu1_less);
+        const uint32_t takes = mask(c.alu1_takes), totals = mask(c.alu1_total);
         const uint32_t with_less = mask(c.alu1_takes_less), with_more = mask(c.alu1_takes_more);
         const uint32_t with_negative = mask(c.alu1_takes_negative), both = mask(c.alu1_takes_both);
         for (int l = 0; l < kLanes; l++) {
@@ -137,22 +136,20 @@ struct Lanes {
             const uint32_t mixed = (minus ? with_less : with_more) | both;
             const uint32_t not_mixed = (b1[l] & other) | (a1[l] & ~other);
             chosen[l] = (mixed ? (a1[l] & b1[l] & other) | (~a1[l] & ~other) : not_mixed) & takes;
-            less[l] = ~minus & lesses;
-            equal[l] = mask((sum[l] & minus) == ~0u);
+            less[l] = ~minus;
             sum2[l] = sum[l] & totals;
-            counted2[l] = counted[l];
+            counted[l] = sum[l];
         }
-        const uint32_t pair = mask(c.alu0_pair);
+        const uint32_t pair = mask(c.alu0_pair), carry = mask(c.alu0_carry), carry_even = mask(c.alu0_carry_even);
         Words second;
         for (int l = 0; l < kLanes; l++) second[l] = (l ^ 1) < kLanes ? a[l ^ 1] : ~a[l];
         for (int l = 0; l < kLanes; l++) {
             const uint32_t other = pair ? second[l] : b[l];
-            const int64_t all = int64_t(int32_t(a[l])) + int32_t(other) + (pair & ~l & 1);
+            const int64_t all = int64_t(int32_t(a[l])) + int32_t(other) + ((l & 1 ? carry : carry_even) & 1);
             sum[l] = uint32_t(all);
             negative[l] = mask(all < 0);
             a1[l] = a[l];
             b1[l] = b[l];
-            counted[l] = a[l];
         }
     }
 
@@ -225,7 +222,6 @@ void* tq_lanes_new() {
     Lanes* lanes = new Lanes();
     // The hardware's registers count no zeros at first.
     std::fill_n(lanes->counted, kLanes, 0x80000000u);
-    std::fill_n(lanes->counted2, kLanes, 0x80000000u);
     return lanes;
 }
 void tq_lanes_delete(void* lanes) { delete static_cast<Lanes*>(lanes); }

@@ -208,7 +208,7 @@ def ref_alu(a: int, b: int, partner: int, alu: int) -> int:
     return wrap({
         Alu.PASS: lambda: a, Alu.ADD: lambda: a + b, Alu.SUB: lambda: a - b, Alu.MAX: lambda: max(a, b),
         Alu.MIN: lambda: min(a, b),
-        Alu.CLZ: lambda: 32 - (a & 0xFFFFFFFF).bit_length(), Alu.LESS: lambda: int(a < b),
+        Alu.CLZ: lambda: 32 - (a + b & 0xFFFFFFFF).bit_length(), Alu.LESS: lambda: int(a < b),
         Alu.LESS_EQUAL: lambda: int(a <= b), Alu.EQUAL: lambda: int(a == b), Alu.NOT_EQUAL: lambda: int(a != b),
         Alu.AND: lambda: a & b, Alu.SELECT_NEGATIVE: lambda: a if a >= 0 else b,
         Alu.PAIR_DIFFERENCE: lambda: partner - a,

@@ -39,7 +39,7 @@ def wrap(x: int) -> int:
 def scalar_alu(alu: int, a: int, b: int, neighbour: int) -> int:
     return wrap({
         Alu.PASS: a, Alu.ADD: a + b, Alu.SUB: a - b, Alu.MAX: max(a, b), Alu.MIN: min(a, b),
-        Alu.CLZ: 32 - (a % (1 << 32)).bit_length(), Alu.LESS: int(a < b), Alu.LESS_EQUAL: int(a <= b),
+        Alu.CLZ: 32 - ((a + b) % (1 << 32)).bit_length(), Alu.LESS: int(a < b), Alu.LESS_EQUAL: int(a <= b),
         Alu.EQUAL: int(a == b), Alu.NOT_EQUAL: int(a != b), Alu.AND: a & b, Alu.SELECT_NEGATIVE: a if a >= 0 else b,
         Alu.PAIR_DIFFERENCE: neighbour - a}[Alu(alu)])
 
