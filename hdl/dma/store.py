@@ -80,7 +80,7 @@ class StoreUnit(wiring.Component):
         m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
         # Both come from small RAM into a register, before the packer shifts them.
         both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
-        m.submodules.ahead = ahead = SkidBuffer(both)
+        m.submodules.ahead = ahead = Stage(both)
         self._send(m, plan, packer)
 
         # One cycle late: the logic that accepts an operation is far away.
@@ -176,4 +176,4 @@ class _Planned(NamedTuple):
     takes: Queue
     words: Queue
     #: Both, of the next word.
-    ahead: SkidBuffer
+    ahead: Stage

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth import Cat, Const, Module, Mux, Signal, signed
+from amaranth import Cat, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
@@ -64,9 +64,9 @@ def _byte_zeros(byte: Value) -> Value:
 class LaneAlu(wiring.Component):
     """Compute all of `isa.uop.Alu` on int32 operands.
 
-    One adder computes sums, differences and comparisons; leading zeros are those of its sum. Subtraction takes the complement of a as input, because the
-    carry cells have room for the choice between b and the partner's operand, but not for an inversion too. The sum is
-    then b - a - 1, whose complement is a - b.
+    One adder computes sums, differences and comparisons; leading zeros are those of its sum. Subtraction takes the
+    complement of a as input, because the carry cells have room for the choice between b and the partner's operand, but
+    not for an inversion too. The sum is then b - a - 1, whose complement is a - b.
 
     Timing: LATENCY_CYCLES, one result a cycle, no back pressure.
 
