@@ -50,12 +50,12 @@ BEAT_TO_WORD_CYCLES = 7
 CODED_WORD_CYCLES = 7
 LOAD_GAP_CYCLES = 6
 #: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
-STORE_TO_BEAT_CYCLES = 9
+STORE_TO_BEAT_CYCLES = 8
 STORE_GAP_CYCLES = 5
 STORE_AHEAD_CYCLES = 20
 #: From the read of a word to be stored to the packer; number of words read ahead of it.
-READ_TO_PACK_CYCLES = 4
-STORE_WORDS_AHEAD = 10
+READ_TO_PACK_CYCLES = 3
+STORE_WORDS_AHEAD = 8
 #: From the last beat of a store to `done`, plus the memory's latency.
 SENT_TO_DONE_CYCLES = 7
 

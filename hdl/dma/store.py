@@ -78,9 +78,6 @@ class StoreUnit(wiring.Component):
         m.submodules.packer = packer = Packer(config)
         m.submodules.takes = takes = Queue(TakeLayout(config), _WORDS)
         m.submodules.words = words = Queue(8 * config.word_bytes, _WORDS)
-        # Both come from small RAM into a register, before the packer shifts them.
-        both = data.StructLayout({"take": TakeLayout(config), "word": 8 * config.word_bytes})
-        m.submodules.ahead = ahead = Stage(both)
         self._send(m, plan, packer)
 
         # One cycle late: the logic that accepts an operation is far away.
@@ -92,7 +89,7 @@ class StoreUnit(wiring.Component):
             self.i.ready.eq(take),
         ]
 
-        asks = self._read(m, plan, _Planned(takes, words, ahead), packer)
+        asks = self._read(m, plan, _Planned(takes, words), packer)
         self._errors(m, asks)
         held = Signal(range(64))
         m.d.sync += held.eq(held + take - self.answered)
@@ -129,7 +126,7 @@ class StoreUnit(wiring.Component):
         A word is requested only if the queue has space for it. The grant is late and has a long path, so requests wait
         near the scratchpad. Words arrive in the order of the requests.
         """
-        port, (takes, words, ahead) = self.port, planned
+        port, (takes, words) = self.port, planned
         places, back = Signal(range(_WORDS + 1), init=_WORDS), Signal(range(_WORDS + 2))
         some_places = Signal(init=1)
         taken = Signal()
@@ -145,12 +142,12 @@ class StoreUnit(wiring.Component):
             takes.i.payload.eq(delayed(m, plan.o.payload, 1, "take")),
             takes.i.valid.eq(delayed(m, taken, 1, "taken", control=True)),
             words.i.payload.eq(port.data), words.i.valid.eq(coming[-1]),
-            ahead.i.payload.take.eq(takes.o.payload), ahead.i.payload.word.eq(words.o.payload),
-            ahead.i.valid.eq(words.o.valid), used.eq(ahead.i.valid & ahead.i.ready), words.o.ready.eq(used),
-            takes.o.ready.eq(used), packer.i.payload.eq(ahead.o.payload.take), packer.word.eq(ahead.o.payload.word),
-            packer.i.valid.eq(ahead.o.valid), ahead.o.ready.eq(packer.i.ready),
+            packer.i.payload.eq(takes.o.payload), packer.word.eq(words.o.payload),
+            packer.i.valid.eq(words.o.valid), used.eq(packer.i.valid & packer.i.ready), words.o.ready.eq(used),
+            takes.o.ready.eq(used),
         ]
-        m.d.comb += back.eq(places + used)
+        # Counted a cycle late, because the packer's `ready` is late.
+        m.d.comb += back.eq(places + delayed(m, used, 1, "left", control=True))
         m.d.sync += [coming.eq(Cat(asks.o.valid & asks.o.ready, coming)), places.eq(Mux(taken, back - 1, back)),
                      some_places.eq(Mux(taken, back != 1, back != 0))]
         return asks
@@ -175,5 +172,3 @@ class _Planned(NamedTuple):
     #: What to take of each requested word; the words that have arrived.
     takes: Queue
     words: Queue
-    #: Both, of the next word.
-    ahead: Stage
