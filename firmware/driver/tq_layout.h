@@ -67,12 +67,12 @@
 #define TQ_UNIT_STORE 4u
 
 /* Fingerprints of the presets. */
-#define TQ_FINGERPRINT_N16 0x73cf9bf7u
-#define TQ_FINGERPRINT_N16X8 0x76e028aau
-#define TQ_FINGERPRINT_N9X8 0x578c6027u
-#define TQ_FINGERPRINT_N8 0x25bc777fu
-#define TQ_FINGERPRINT_TINY 0x3f63bdfeu
-#define TQ_FINGERPRINT_SERIAL 0x6fc4004eu
+#define TQ_FINGERPRINT_N16 0x251cd9a8u
+#define TQ_FINGERPRINT_N16X8 0x771d6166u
+#define TQ_FINGERPRINT_N9X8 0xddd2ba54u
+#define TQ_FINGERPRINT_N8 0xc608ca3eu
+#define TQ_FINGERPRINT_TINY 0x976ebf2du
+#define TQ_FINGERPRINT_SERIAL 0x5d8d01ddu
 
 /* A compiled file: byte offsets of its words. */
 #define TQ_FILE_MAGIC_VALUE 1296585044u
