@@ -25,7 +25,6 @@ from amaranth.hdl import Value
 from draws import KEPT_OUT, drawn, is_held
 
 from tq_hw.boards.build.build import synthesize as synthesize_board
-from tq_hw.boards.build.ecp5_scripts import ecp5_synthesis
 from tq_hw.boards.build.figures import count_cells, read_json
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.boards.catalog.board import Board, Memory
@@ -42,7 +41,7 @@ _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 _TOP = "top"
 #: Yosys commands by family, with the options of `tq-hw build`.
 _SYNTHESIS = {
-    "ecp5": f"{ecp5_synthesis('{top}')}; tee -q -o stat.json stat -json",
+    "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
     "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
     "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
     "xc7": "synth_xilinx -flatten -noiopad -noclkbuf -top {top}; tee -q -o stat.json stat -tech xilinx -json",

@@ -20,7 +20,6 @@ from pathlib import Path
 from cocotb_tools.runner import get_runner
 from gate_cells import MODELLED, models
 
-from tq_hw.boards.build.ecp5_scripts import ecp5_synthesis
 from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.tools import run_tool
 
@@ -41,7 +40,7 @@ class Family:
 
 
 FAMILIES = {
-    "ecp5": Family("ecp5", _SMALL, ecp5_synthesis(_NAME), ("ecp5/cells_sim.v",)),
+    "ecp5": Family("ecp5", _SMALL, f"synth_ecp5 -top {_NAME}", ("ecp5/cells_sim.v",)),
     "gowin": Family("gowin", "serial", f"synth_gowin -family gw2a -noiopads -top {_NAME}", ("gowin/cells_sim.v",)),
     "ice40": Family("ice40", "serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}",
                     ("ice40/cells_sim.v",)),
