@@ -26,6 +26,7 @@ from draws import KEPT_OUT, drawn, is_held
 
 from tq_hw.boards.build.build import synthesize as synthesize_board
 from tq_hw.boards.build.figures import count_cells, read_json
+from tq_hw.boards.build.part_names import HIDE_PARTS
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.boards.catalog.board import Board, Memory
 from tq_hw.boards.catalog.catalog import find_board, find_memory
@@ -129,7 +130,7 @@ def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]
         script = _SYNTHESIS[family].replace("{top}", top)
         hidden = "".join(f"blackbox {name}; " for name in black)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {hidden}{script}"], folder)
+        run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {HIDE_PARTS}; {hidden}{script}"], folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cells = count_cells(read_json(folder / "stat.json"), family)
     return {**cells, "cpu_seconds": round(after.ru_utime - before.ru_utime, 1)}

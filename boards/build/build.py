@@ -23,6 +23,7 @@ from tq_hw.boards.build.lut_pairs import pair_luts
 from tq_hw.boards.build.open_netlist import SINGLE_PORT, SINGLE_PORT_FILE, clock_table, prepare, synthesis_script
 from tq_hw.boards.build.open_pins import PINS_FILE, pin_constraints
 from tq_hw.boards.build.openxc7 import FASM, OpenFlow, openxc7_timing
+from tq_hw.boards.build.part_names import HIDE_PARTS
 from tq_hw.boards.build.steps import Progress, Steps, results_of
 from tq_hw.boards.build.toolchains import choose
 from tq_hw.boards.build.tools import require_tool
@@ -118,7 +119,8 @@ def elaborate(board: Board, memory: Memory, *, image: bytes = b"", seed: int = 1
         options |= {"script_after_synth": stat, "nextpnr_opts": f"{pnr} --router router2", "synth_opts": "-dsp",
                     "script_after_read": "setattr -unset ram_style */*"}
     elif board.toolchain is Toolchain.GOWIN:
-        options |= {"script_after_synth": stat, "synth_opts": synthesis_options(platform)}
+        options |= {"script_after_read": HIDE_PARTS, "script_after_synth": stat,
+                    "synth_opts": synthesis_options(platform)}
     with _yosys_for_amaranth():
         plan = platform.prepare(top, TOP, **options)
     if board.toolchain is Toolchain.XILINX:

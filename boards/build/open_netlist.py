@@ -13,6 +13,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from tq_hw.boards.build.part_names import HIDE_PARTS
 from tq_hw.model.errors import ToolError
 
 __all__ = ["SINGLE_PORT", "SINGLE_PORT_FILE", "Prepared", "clock_table", "prepare", "synthesis_script",
@@ -82,7 +83,7 @@ def xilinx_synthesis(top: str, options: str = "", begin: str = "begin") -> str:
 
 def synthesis_script(sources: str, top: str, stat_file: str) -> str:
     """Return Yosys' commands from Verilog to `top`.json; the folder contains `SINGLE_PORT` as `SINGLE_PORT_FILE`."""
-    return (f"read_verilog {sources}; synth_xilinx -flatten -top {top} -run begin:map_ffram; "
+    return (f"read_verilog {sources}; {HIDE_PARTS}; synth_xilinx -flatten -top {top} -run begin:map_ffram; "
             f"techmap -map {SINGLE_PORT_FILE}; {xilinx_synthesis(top, begin='map_ffram')}; "
             f"delete t:$scopeinfo; write_json {top}.json; tee -q -o {stat_file} stat -tech xilinx -json")
 
