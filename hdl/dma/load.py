@@ -15,7 +15,7 @@ from tq_hw.hdl.dma.load_plan import LoadPlan, PlanLayout, lane_bits
 from tq_hw.hdl.dma.realigner import Realigner
 from tq_hw.hdl.dma.runs import RunGenerator
 from tq_hw.hdl.parts.numbers import NUMBER_BITS
-from tq_hw.hdl.parts.queues import Queue, SkidBuffer
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer, Stage
 from tq_hw.hdl.signatures import OperationLayout, WriteSignature, operation_signature
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
@@ -74,7 +74,8 @@ class LoadUnit(wiring.Component):
         m = Module()
         config, op = self._config, self.i.payload
         m.submodules.addresses = addresses = _Addresses(config)
-        m.submodules.ahead = ahead = Queue(PlanLayout(config), _AHEAD)
+        # In registers: a small RAM takes four LUTs of a 7 series for six bits.
+        m.submodules.ahead = ahead = Stage(PlanLayout(config), _AHEAD)
         m.submodules.plan = plan = LoadPlan(config)
         m.submodules.realigner = realigner = Realigner(config)
         wiring.connect(m, ahead.o, plan.i)
@@ -119,7 +120,7 @@ class LoadUnit(wiring.Component):
             self._decode(m, addresses, ahead, realigner)
         return m
 
-    def _decode(self, m: Module, addresses: "_Addresses", ahead: Queue, realigner: Realigner) -> None:
+    def _decode(self, m: Module, addresses: "_Addresses", ahead: Stage, realigner: Realigner) -> None:
         """Put the decoder between beats and words. To the plan, coded runs have no beats."""
         m.submodules.decoder = decoder = Decoder(self._config)
         op = self.i.payload

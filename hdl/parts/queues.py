@@ -1,7 +1,7 @@
 """Buffered streams: a register, a skid buffer of two entries, and queues in RAM."""
 
 from amaranth import Cat, Module, Mux, Signal
-from amaranth.hdl import Shape, ShapeLike
+from amaranth.hdl import Shape, ShapeLike, Value
 from amaranth.lib import fifo, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -57,17 +57,29 @@ class SkidBuffer(_Cut):
 class Stage(_Cut):
     """Cut the paths of `payload` and `valid` of a stream, at full rate, without a LUT per bit.
 
-    Latency 1 cycle; holds one entry. `o.valid` is a register, `i.ready` depends on `o.ready`.
+    `o.valid` is a register, `i.ready` depends on `o.ready`.
+
+    Parameters
+    ----------
+    entries : registers in a row: the most entries that are held, and the latency in cycles
     """
 
+    def __init__(self, shape: ShapeLike, entries: int = 1) -> None:
+        self._entries = entries
+        super().__init__(shape)
+
     def elaborate(self, platform: object) -> Module:
-        """Load the register whenever it is free."""
+        """Load a register whenever it is free, or its entry moves on."""
         m = Module()
-        entry = Signal(self._shape, reset_less=True)
-        valid = Signal()
-        m.d.comb += [self.i.ready.eq(~valid | self.o.ready), self.o.payload.eq(entry), self.o.valid.eq(valid)]
-        with m.If(self.i.ready):
-            m.d.sync += [valid.eq(self.i.valid), entry.eq(self.i.payload)]
+        entries = [Signal(self._shape, name=f"entry{number}", reset_less=True) for number in range(self._entries)]
+        valids = [Signal(name=f"valid{number}") for number in range(self._entries)]
+        before, before_valid = [self.i.payload, *entries[:-1]], [self.i.valid, *valids[:-1]]
+        ready: Value = self.o.ready
+        for entry, valid, source, source_valid in reversed([*zip(entries, valids, before, before_valid, strict=True)]):
+            ready = ~valid | ready
+            with m.If(ready):
+                m.d.sync += [valid.eq(source_valid), entry.eq(source)]
+        m.d.comb += [self.i.ready.eq(ready), self.o.payload.eq(entries[-1]), self.o.valid.eq(valids[-1])]
         return m
 
 

@@ -44,12 +44,14 @@ def test_is_the_buffered_fifo_of_the_standard_library(depth: int, idle: float, r
 
 
 @pytest.mark.parametrize(("idle", "refuses"), STALLS)
-def test_a_stage_passes_all_entries_at_full_rate(idle: float, refuses: float) -> None:
-    """Each in its order; it takes one whenever it is free or its entry leaves."""
-    dut = Stage(_BITS)
-    rng = random.Random(f"{idle} {refuses}")
+@pytest.mark.parametrize("registers", [1, 2, 4])
+def test_a_stage_passes_all_entries_at_full_rate(registers: int, idle: float, refuses: float) -> None:
+    """Each in its order. A register is loaded whenever it is free or its entry leaves."""
+    dut = Stage(_BITS, registers)
+    rng = random.Random(f"{registers} {idle} {refuses}")
     sent: list[int] = []
     got: list[int] = []
+    holds = [False] * registers
 
     async def process(ctx: Any) -> None:
         for _ in range(_CYCLES):
@@ -57,12 +59,17 @@ def test_a_stage_passes_all_entries_at_full_rate(idle: float, refuses: float) ->
             ctx.set(dut.i.valid, valid)
             ctx.set(dut.o.ready, ready)
             ctx.set(dut.i.payload, entry)
-            holds = len(sent) - len(got)
-            assert (ctx.get(dut.o.valid), ctx.get(dut.i.ready)) == (holds, not holds or ready)
-            if holds and ready:
+            takes = ready or not all(holds)
+            assert (ctx.get(dut.o.valid), ctx.get(dut.i.ready)) == (holds[-1], takes)
+            if holds[-1] and ready:
                 got.append(ctx.get(dut.o.payload))
-            if valid and (not holds or ready):
+                holds[-1] = False
+            for number in reversed(range(registers - 1)):
+                if holds[number] and not holds[number + 1]:
+                    holds[number], holds[number + 1] = False, True
+            if valid and takes:
                 sent.append(entry)
+                holds[0] = True
             await ctx.tick()
         assert got == sent[:len(got)] and len(got) > 30
 
