@@ -33,6 +33,8 @@ STAGE_PRODUCT = STAGE_ALU + LaneAlu.LATENCY_CYCLES
 #: The shift of a channel or micro-operation; the factor follows in three cycles.
 STAGE_SHIFT = STAGE_PRODUCT - 4
 STAGE_RIGHT = STAGE_PRODUCT + HighMultiply.LATENCY_CYCLES
+#: The amount of a right shift is known; the shifter takes it a cycle before x.
+STAGE_AMOUNT = STAGE_SHIFT + 2
 STAGE_CLAMP = STAGE_RIGHT + RightShift.LATENCY_CYCLES
 assert STAGE_RESULT == STAGE_CLAMP + AddClamp.LATENCY_CYCLES
 
@@ -44,7 +46,7 @@ CONTROL: dict[str, tuple[int, ShapeLike]] = {
     **{f"alu{late}": (STAGE_ALU + late, flags) for late, flags in enumerate(AluFlags)},
     "shift_source": (STAGE_SHIFT, 2), "shift": (STAGE_SHIFT, signed(6)), "shifts_left": (STAGE_SHIFT, 1),
     "by_b": (STAGE_SHIFT + 1, 1), "shifts_by_b": (STAGE_SHIFT + 1, 1), "by_power": (STAGE_SHIFT + 2, 1),
-    "power_late": (STAGE_PRODUCT - 1, 1),
+    "power_late": (STAGE_SHIFT + 3, 1),
     "by_param": (STAGE_PRODUCT - 1, 1), "multiplier": (STAGE_PRODUCT - 1, signed(32)),
     "nudge": (STAGE_PRODUCT + 1, 1), "low_product": (STAGE_PRODUCT + 3, 1), "saturate": (STAGE_PRODUCT + 3, 1),
     "rounding": (STAGE_RIGHT - 1, 2),
@@ -164,7 +166,7 @@ class Lane(wiring.Component):
             product.nudge.eq(control.nudge),
             product.low.eq(control.low_product), product.saturate.eq(control.saturate),
             right.x.eq(product.y), right.rounding.eq(control.rounding),
-            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - STAGE_SHIFT - 3, "right_amount")),
+            right.amount.eq(delayed(m, right_amount, STAGE_RIGHT - 1 - STAGE_AMOUNT, "right_amount")),
             clamp.x.eq(right.y), clamp.up.eq(right.up), clamp.zero_point.eq(control.zero_point),
             clamp.used.eq(control.used), clamp.clamp.eq(control.clamp), clamp.also.eq(control.also),
             clamp.low.eq(control.low), clamp.high.eq(control.high), clamp.low_late.eq(control.low_late),

@@ -82,6 +82,7 @@ class RightShift(wiring.Component):
             any_below = Signal(name=f"some_{unit}", reset_less=True)
             out = (word[unit * number:unit * (number + 1)].any() & (bits > number)
                    for number in range((1 << len(bits)) - 1))
+            # The cells of an adder have room for the last step.
             domain = m.d.sync if step < self.LATENCY_CYCLES else m.d.comb
             domain += [shifted.eq(shifted_right(word, 33, word[32], unit, 1 << len(bits), bits)),
                        any_below.eq(some | Cat(out).any())]

@@ -107,7 +107,6 @@ class VectorControl(wiring.Component):
             "shifts_by_b": multiply.matches(Multiply.SHL_B, Multiply.SHL_B_SATURATE),
             "by_b": multiply.matches(Multiply.HIGH_B, Multiply.LOW_B),
             "by_power": multiply.matches(Multiply.SHL, Multiply.SHL_B, Multiply.SHL_B_SATURATE),
-            "power_late": multiply.matches(Multiply.SHL, Multiply.SHL_B, Multiply.SHL_B_SATURATE),
             "by_param": multiply == Multiply.HIGH_PARAM, "multiplier": Mux(
                 multiply == Multiply.HIGH_IMMEDIATE, second.immediate, multiply == Multiply.NONE),
             "nudge": high & ~third.truncate,
@@ -137,7 +136,7 @@ class VectorControl(wiring.Component):
         alu = delayed(m, first.alu, CONTROL["alu0"][0] - 1 - STAGE_UOP, "alu")
         for late, flags in enumerate(alu_flags(alu)):
             m.d.comb += control[f"alu{late}"].as_value().eq(delayed(m, flags, late + 1, f"alu{late}"))
-        for name, before in (("low_late", "low"), ("high_late", "high")):
+        for name, before in (("power_late", "by_power"), ("low_late", "low"), ("high_late", "high")):
             m.d.comb += control[name].eq(delayed(m, control[before], 1, name))
         m.d.comb += [
             control.used.eq(self.beat), control.also.eq(self.reduction),
