@@ -63,9 +63,8 @@ endmodule
 SINGLE_PORT = "\n".join(_single_port(words) for words in (32, 64, 128, 256))
 
 
-#: ABC9's own script with two more rewrites, `&syn3` and `&syn4`: a whole arty_a7 has 2 % fewer LUTs, and 10 LUTs in its
-#: longest path, down from 12.
-_ABC9 = "+&scorr;&sweep;&dc2;&syn3;&syn4;&dch,-f,-r;&ps;&if,{W},{D},{R},-v;&mfs"
+#: ABC9's own script with two more rewrites, `&syn3` and `&syn4`, and another search for choices, `&dch -x`.
+_ABC9 = "+&scorr;&sweep;&dc2;&syn3;&syn4;&dch,-x;&ps;&if,{W},{D},{R},-v;&mfs"
 #: Shortest shift register that becomes a LUT: a 7 series has two flip-flops per LUT, and flip-flops are less scarce.
 _LEAST_SHIFTS = 8
 #: The `map_luts` step of `synth_xilinx`, with that script.
