@@ -1,7 +1,8 @@
 """Resolves what a model decides before it runs: WHILE and IF with known conditions, and constant variables.
 
-A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. A composite, which
-PyTorch's exports have, becomes the operators that compute it. A variable that only CALL_ONCE sets is a constant.
+A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. Composites and
+windows, which PyTorch's exports have, become the operators that compute them. A variable that only CALL_ONCE sets is a
+constant.
 """
 
 from collections.abc import Sequence
@@ -14,13 +15,14 @@ from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shape_values import shape_values
 from tq_hw.model.rules.variables import variable_names
+from tq_hw.model.rules.windows import REDUCE_WINDOW, of_windows
 
 __all__ = ["decided"]
 
 #: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _COMPOSITE = "STABLEHLO_COMPOSITE"
-_CALLS = ("IF", "WHILE", _COMPOSITE)
+_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW)
 #: Types of codes, which mean a number by scale and zero point.
 _CODES = ("int8", "uint8", "int16")
 
@@ -122,6 +124,8 @@ class _Unrolled:
     def _called(self, op: Operator) -> list[int] | None:
         if op.op == _COMPOSITE:
             return self._copy(op, "decomposition_subgraph_index", op.inputs)
+        if op.op == REDUCE_WINDOW:
+            return self._windows(op)
         return self._branch(op) if op.op == "IF" else self._loop(op)
 
     def _branch(self, op: Operator) -> list[int] | None:
@@ -175,14 +179,26 @@ class _Unrolled:
         new = {-1: -1, **dict(zip(callee.inputs, inputs, strict=True))}
         for tensor in callee.tensors:
             if tensor.index not in new:
-                new[tensor.index] = len(self.tensors)
-                self.tensors.append(replace(tensor, index=len(self.tensors)))
-                self.known.append(self.tensors[-1])
+                new[tensor.index] = self._added(tensor)
         for each in callee.operators:
             self._visit(replace(each, index=op.index, inputs=tuple(new[index] for index in each.inputs),
                                 outputs=tuple(new[index] for index in each.outputs),
                                 intermediates=tuple(new[index] for index in each.intermediates)))
         return [self._same.get(new[index], new[index]) for index in callee.outputs]
+
+
+    def _added(self, tensor: Tensor) -> int:
+        self.tensors.append(replace(tensor, index=len(self.tensors)))
+        self.known.append(self.tensors[-1])
+        return self.tensors[-1].index
+
+    def _windows(self, op: Operator) -> list[int] | None:
+        """Add the operators that reduce windows; return the tensor of their result."""
+        body = self._callee(op, "body_subgraph_index")
+        new = None if body is None else of_windows(op, body, self._operators, self.tensors, self._added)
+        for each in new or ():
+            self._visit(each)
+        return list(new[-1].outputs) if new else None
 
 
 def _is_overwritten(body: Subgraph) -> bool:
