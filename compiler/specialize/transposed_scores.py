@@ -125,7 +125,11 @@ def _constant(value: Value, output: Value, shape: tuple[int, int, int, int],
 def transpose_scores(graph: Graph, config: Config) -> Graph:
     """Return the graph with transposed scores where these take fewer cycles, by the estimate."""
     layers = list(graph.layers)
-    for program in [layer for layer in graph.layers if isinstance(layer, RowProgram)]:
+    for output in [layer.output for layer in graph.layers if isinstance(layer, RowProgram)]:
+        # What came before may have written the program's input in place: then it is another object.
+        program = next((layer for layer in layers if layer.output is output), None)
+        if not isinstance(program, RowProgram):
+            continue
         apart = _apart(graph, layers, program)
         users = Users(graph, apart)
         across = _across(users, program, config)

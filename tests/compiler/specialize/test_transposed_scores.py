@@ -16,6 +16,7 @@ from tq_hw.compiler.specialize.moved import joined_moves, transposed
 from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.attention import attention
+from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
@@ -127,6 +128,18 @@ def test_two_moves_are_one(shape: tuple[int, int, int, int]) -> None:
     assert isinstance(move, Move) and move.inputs == (values[0],) and move.output is values[-1]
     copy, = move.copies
     assert all(source == target for _, source, target in copy.dims)
+
+
+def test_moves_that_vanish_leave_the_next_attention() -> None:
+    """The transpose back and the one that follows are none together, and both programs have transposed scores."""
+    b, outputs = ModelBuilder("two"), []
+    for _ in range(2):
+        q, k, v = (b.input((1, 1, 52, 16), scale=0.03, zero_point=point) for point in (5, -7, 11))
+        scores = b.add("BATCH_MATMUL", [q, k], adj_y=True, scale=0.04, zero_point=3)
+        made = b.add("BATCH_MATMUL", [b.add("SOFTMAX", [scores]), v], scale=0.004, zero_point=-9)
+        outputs.append(b.add("RELU", [b.add("TRANSPOSE", [made, b.constant([0, 1, 3, 2])])]))
+    kinds = _kinds(_compare(b.build(*outputs), load_config("n16")))
+    assert kinds.count(Columns) == 2
 
 
 def test_attention_takes_fewer_cycles() -> None:
