@@ -8,10 +8,10 @@ import numpy as np
 
 from tq_hw.compiler.rewrite.bounds import ROUNDED, widened
 from tq_hw.compiler.rewrite.packed_elements import fused, logarithm
+from tq_hw.compiler.rewrite.packed_masks import masked
 from tq_hw.compiler.rewrite.packing import Packed, Packing, Rows, plain
 from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator, Tensor
-from tq_hw.sim.golden.packed_float import packed
 from tq_hw.sim.golden.pooling import LEAST_DIVISOR
 from tq_hw.sim.golden.registry import bool_option, float_option, str_option
 
@@ -19,33 +19,8 @@ __all__ = ["ROWS"]
 
 #: Most products of a matrix multiplication; all of them are in memory.
 _MOST_PRODUCTS = 1 << 22
-#: Replaces minus infinity in a mask: scores cannot compensate it, and its e^x is still 0.
-_MASK, _MOST_SCORE, _LEAST_BETA = -2.0**100, 2.0**60, 2.0**-30
-
-
-def _masked(packing: Packing, op: Operator) -> Packed | None:
-    """Add scores and a constant mask, such as that of causal attention; None if there is no mask.
-
-    A mask has elements of minus infinity, or of the least float32 number or so, but not in a whole row. The e^x of
-    these is 0 whatever the scores are.
-    """
-    graph, maker = packing.graph, packing.graph.maker(op.inputs[0])
-    if maker is None or maker.op != "ADD" or str_option(maker, "fused_activation_function") != "NONE":
-        return None
-    for position in (0, 1):
-        mask, like = graph.input(maker, position).data, graph.output(maker)
-        if mask is None or not (mask <= _MASK).any():
-            continue
-        kept = mask[~(mask <= _MASK)]
-        scores = packing.packed(maker.inputs[1 - position])
-        # A mask with NaN fails this comparison, too.
-        small = (np.abs(np.append(kept, (scores.low, scores.high))) < _MOST_SCORE).all()
-        if not small or (np.broadcast_to(mask, like.shape) <= _MASK).all(axis=-1).any():
-            return None
-        finite = np.where(mask <= _MASK, np.float32(_MASK), mask)
-        number = Packed(graph.add_constant(packed(finite)), _MASK, float(finite.max()))
-        return packing.binary(plain(maker), "ADD", scores, number, like)
-    return None
+#: With less, hidden scores would not be 0.
+_LEAST_BETA = 2.0**-30
 
 
 def _below_largest(packing: Packing, op: Operator, part: Packed | None = None) -> Packed:
@@ -73,7 +48,7 @@ def _softmax(packing: Packing, op: Operator) -> Packed:
     beta = np.float32(float_option(op, "beta"))
     if beta <= 0:
         raise UnsupportedError(f"operator {op.index} (SOFTMAX) has beta {beta}, which must be positive")
-    less = _below_largest(packing, op, _masked(packing, op) if beta >= _LEAST_BETA else None)
+    less = _below_largest(packing, op, masked(packing, op) if beta >= _LEAST_BETA else None)
     if beta != 1:
         less = packing.binary(plain(op), "MUL", less, packing.number(float(beta)), packing.graph.input(op))
         less = replace(less, high=0.0)

@@ -54,12 +54,14 @@ class Packing:
     rows : functions that compute further operators, by name
     new : the operators that compute the numbers
     totals : sums before they are divided, by the index of a MEAN's output
+    masks : numbers of masks (`packed_masks.py`), by the index of a tensor
     """
 
     def __init__(self, graph: Subject, rows: "Mapping[str, Rows]"):
         self.graph, self.rows = graph, rows
         self.new: list[Operator] = []
         self.totals: dict[int, Packed] = {}
+        self.masks: dict[int, Packed] = {}
         self._known: dict[int, Packed] = {}
 
     def codes(self, op: Operator) -> None:

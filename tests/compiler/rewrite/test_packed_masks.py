@@ -1,0 +1,101 @@
+"""Masks that hide scores from a SOFTMAX in float32: constants, and numbers that an input of the model chooses."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tq_hw.compiler import compile_model
+from tq_hw.compiler.rewrite.packed_floats import check_packed
+from tq_hw.compiler.rewrite.rewrite import Subject
+from tq_hw.isa.config import load_config
+from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.samples.build import ModelBuilder
+from tq_hw.model.tflite.reader import parse_model
+from tq_hw.sim.executor import execute
+from tq_hw.sim.oracles import Oracle
+
+Build = Callable[[ModelBuilder], int]
+LEAST = np.float32(np.finfo(np.float32).min)
+#: Each row sees what is before it; no row is hidden as a whole.
+CAUSAL = np.tril(np.ones((5, 5), np.bool_))
+SHAPE = (2, 5, 5)
+
+
+def scores(b: ModelBuilder) -> int:
+    """Sums that are not a function of one tensor."""
+    parts = [b.add("DEQUANTIZE", [b.input(SHAPE, scale=scale, zero_point=-9)]) for scale in (0.0213, 0.31)]
+    return b.add("ADD", parts)
+
+
+def number(b: ModelBuilder, value: float) -> int:
+    return b.constant(np.array(value, np.float32))
+
+
+def seen(b: ModelBuilder) -> int:
+    """Whether words are seen, [1, 5, 5], from an input of int32; all that are not 0 are."""
+    words = b.add("RESHAPE", [b.input((1, 5), "int32"), b.constant([1, 1, 5])], shape=(1, 1, 5))
+    return b.add("LOGICAL_AND", [b.add("CAST", [words], dtype="bool"), b.constant(CAUSAL[None])])
+
+
+def chosen(b: ModelBuilder, condition: int, hidden: float, other: int | None = None) -> int:
+    return b.add("SELECT_V2", [condition, number(b, 0) if other is None else other, number(b, hidden)],
+                 dtype="float32")
+
+
+def added(b: ModelBuilder, hidden: float = LEAST) -> int:
+    """As in BERT: the mask is cut and moved before it is added."""
+    mask = b.add("RESHAPE", [chosen(b, seen(b), hidden), b.constant([1, 1, 5, 5])], shape=(1, 1, 5, 5))
+    mask = b.add("RESHAPE", [mask, b.constant([1, 5, 5])], shape=(1, 5, 5))
+    return b.add("ADD", [mask, scores(b)])
+
+
+def filled(b: ModelBuilder) -> int:
+    """As `scores.masked_fill(hidden, finfo.min)`."""
+    return chosen(b, seen(b), LEAST, scores(b))
+
+
+def filled_by_a_constant(b: ModelBuilder) -> int:
+    """As `scores.masked_fill(triu, -inf)`."""
+    return chosen(b, b.constant(CAUSAL[None]), -np.inf, scores(b))
+
+
+def added_from_a_choice(b: ModelBuilder) -> int:
+    mask = np.where(CAUSAL, np.float32(0.5), np.float32(-np.inf))
+    mask[0, 4] = LEAST
+    return b.add("ADD", [scores(b), b.constant(mask[None])])
+
+
+@pytest.mark.parametrize("build", [added, filled, filled_by_a_constant, added_from_a_choice])
+def test_equals_litert(build: Build, litert: Oracle) -> None:
+    b = ModelBuilder("masks")
+    data = b.build(b.add("QUANTIZE", [b.add("SOFTMAX", [build(b)])], dtype="int8", scale=1 / 256, zero_point=-128))
+    model, rng = parse_model(data, "masks"), np.random.default_rng(0)
+    program = compile_model(model, load_config("n8")).program
+    for words in ([1, 1, 1, 1, 1], [0, 1, 0, 3, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, 0]):
+        inputs = [np.array([words], np.int32) if model.main.tensors[index].dtype == "int32" else
+                  rng.integers(-128, 128, SHAPE).astype(np.int8) for index in model.main.inputs]
+        np.testing.assert_array_equal(execute(program, inputs).outputs[0], litert.run(data, inputs)[0], strict=True)
+
+
+def twice(b: ModelBuilder) -> int:
+    return b.add("ADD", [added(b), chosen(b, seen(b), LEAST)])
+
+
+def of_two_numbers(b: ModelBuilder) -> int:
+    return b.add("ADD", [scores(b), b.add("SELECT_V2", [seen(b), b.constant(np.where(CAUSAL, 0, LEAST)[None]),
+                                                        number(b, -2.0**110)], dtype="float32")])
+
+
+@pytest.mark.parametrize(("build", "reason"), [
+    (lambda b: added(b, -np.inf), "may be inf"), (twice, "may be 3.4e+38"), (of_two_numbers, "may be 3.4e+38"),
+    (lambda b: chosen(b, b.constant(np.zeros((1, 5, 5), np.bool_)), -np.inf, scores(b)), "may be inf"),
+], ids=["infinite", "twice", "two numbers", "all hidden"])
+def test_what_is_refused(build: Build, reason: str) -> None:
+    b = ModelBuilder("not")
+    main = parse_model(b.build(b.add("QUANTIZE", [b.add("SOFTMAX", [build(b)])], dtype="int8", scale=1 / 256,
+                                     zero_point=-128)), "not").main
+    with pytest.raises(UnsupportedError) as caught:
+        check_packed(Subject(main), main.operators[-1])
+    message = str(caught.value)
+    assert message.partition(") ")[2] == f"{reason}, more than float32 operators support", message
