@@ -4,6 +4,8 @@ A tensor without -0 has its packed numbers as words. Signs of others follow from
 the sign of a product, also where it rounds to 0, is given by its factors.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import moved
@@ -54,7 +56,7 @@ class SignWords:
             rule = {**dict.fromkeys(SIGNED, self._product), **dict.fromkeys(_CLAMPED, self._clamped),
                     "RELU_N1_TO_1": self._limited, "SQRT": self._same, "MAXIMUM": self._extreme,
                     "MINIMUM": self._extreme, "PRELU": self._prelu, "MEAN": self._total, "ADD": self._sum,
-                    "SUB": self._sum}.get(maker.op)
+                    "SUB": self._sum, "REDUCE_PROD": self._factors}.get(maker.op)
             if rule is not None and maker.options.get("fused_activation_function", "NONE") == "NONE":
                 return rule(maker)
         raise UnsupportedError(f"{label(tensor)} may be -0, which float32 operators do not distinguish from 0")
@@ -104,6 +106,18 @@ class SignWords:
         if op.op == "NEG":
             words.append(self._constant(-1))
         return self._add(op, "PACKED_SIGN", (words[0], words[1])) if len(words) > 1 else words[0]
+
+    def _factors(self, op: Operator) -> int:
+        """The product of 1 and -1 has the sign of a product along axes."""
+        source, words = self._graph.input(op), self._whole(op.inputs[0])
+        is_negative, ones = (self._graph.add_tensor(Tensor(0, source.name, dtype, source.shape))
+                             for dtype in ("bool", "int32"))
+        self._packing.new += [
+            Operator(op.index, "LESS", (words, self._constant(0)), (is_negative,)),
+            Operator(op.index, "SELECT_V2", (is_negative, self._constant(-1), self._constant(1)), (ones,))]
+        made = self._add(op, op.op, (ones, *op.inputs[1:]))
+        self._packing.new[-1] = replace(self._packing.new[-1], options=op.options)
+        return made
 
     def _same(self, op: Operator) -> int:
         return self.of(op.inputs[0])

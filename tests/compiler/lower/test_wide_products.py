@@ -89,6 +89,20 @@ def test_a_float_result(oracles: Callable[[str], Oracle]) -> None:
     hold(oracles("litert-ref"), b.build(b.add("REDUCE_PROD", [small, number(b, [1])], shape=(5,))), "n8")
 
 
+@pytest.mark.parametrize(("axes", "keep"), [([1], False), ([-2], True), ([0, 1], False)], ids=str)
+@pytest.mark.parametrize("factor", [0.7, 1e-10])
+def test_a_float_result_of_both_signs(oracles: Callable[[str], Oracle], axes: list[int], keep: bool,
+                                      factor: float) -> None:
+    """A product that is 0, or that underflows, has the sign of its factors."""
+    b, shape = ModelBuilder("float"), (3, 5)
+    x = b.add("SUB", [real(b, shape, 0.02, 3), real(b, shape, 0.02, 3)])
+    x = b.add("MUL", [x, b.constant(np.array(factor, np.float32))])
+    gone = {axis % 2 for axis in axes}
+    kept = tuple(1 if axis in gone else size for axis, size in enumerate(shape) if keep or axis not in gone)
+    made = b.add("REDUCE_PROD", [x, number(b, axes)], shape=kept, options={"keep_dims": keep})
+    hold(oracles("litert-ref"), b.build(made, b.add("MUL", [made, b.constant(np.array(-1, np.float32))])), "n8")
+
+
 def test_large_products_are_refused() -> None:
     b = ModelBuilder("large")
     made = b.add("REDUCE_PROD", [summed(b, (2, 80), 3, 3, -8), number(b, [1])], shape=(2,))
