@@ -1,11 +1,15 @@
 """Float32 tensors that are only moved: QUANTIZE goes before the move, or DEQUANTIZE after it.
 
 QUANTIZE and DEQUANTIZE work element by element, so they commute with moves and choices. PAD adds 0, which quantizes to
-the zero point and back exactly. Both keep the order of numbers, so they also commute with maxima.
+the zero point and back exactly. Both keep the order of numbers, so they also commute with maxima; only minus infinity
+may have the last code.
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from tq_hw.compiler.rewrite.island import Island
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator
@@ -23,6 +27,7 @@ MOVES: dict[str, tuple[int, ...] | None] = {
     "SPLIT": (1,), "EMBEDDING_LOOKUP": (1,), "SELECT": (1, 2), "SELECT_V2": (1, 2), "PADV2": (0, 2),
     "ONE_HOT": (2, 3), "DYNAMIC_UPDATE_SLICE": (0, 1), "CONCATENATION": None, "PACK": None}
 _CODES = ("int8", "int16")
+_EXTREMES = ("REDUCE_MAX", "REDUCE_MIN")
 
 
 def moved(graph: Subject, op: Operator | None) -> Sequence[int]:
@@ -42,6 +47,8 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
     if (move is None or not positions or len(move.outputs) != 1 or target.dtype not in _CODES
             or dequantized(graph, move)):
         return None
+    if move.op in _EXTREMES and target.zero_point < 0 and _may_be_infinite(graph, move.inputs[0]):
+        return None
     inputs, made = list(move.inputs), []
     for position in positions:
         source = graph.input(move, position)
@@ -57,6 +64,19 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
             inputs[position] = graph.add_tensor(target, source.shape)
             made.append(changed(op, inputs=(source.index,), outputs=(inputs[position],)))
     return Rewrite([op], [*made, changed(move, inputs=inputs, outputs=op.outputs)])
+
+
+def _may_be_infinite(graph: Subject, index: int) -> bool:
+    """Whether a tensor may have minus infinity, as a function of one tensor of codes or moved from one."""
+    maker, data = graph.maker(index), graph.tensors[index].data
+    if data is not None or maker is None:
+        return data is not None and bool(np.isneginf(data).any())
+    if positions := moved(graph, maker):
+        return any(_may_be_infinite(graph, maker.inputs[position]) for position in positions)
+    try:
+        return bool(np.isneginf(Island(graph, graph.tensors[index].shape).values(index)).any())
+    except TqError:
+        return False
 
 
 @pattern("QUANTIZE")

@@ -11,6 +11,7 @@ import numpy as np
 from tq_hw.model.errors import InputError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.arith import (
+    INT32_MIN,
     dtype_range,
     multiply_by_quantized_multiplier,
     quantize_multiplier,
@@ -65,8 +66,8 @@ def quantize_params(op: Operator, subgraph: Subgraph) -> QuantizeParams:
 def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
     """Int8, uint8, int16 or float32 to int8, uint8 or int16; the integers to int32 as well; int32 to int8 or int16.
 
-    Raises `OptionError` for a float that is not finite or whose quotient is outside int32: C leaves the conversion
-    undefined.
+    Raises `InputError` for a float whose quotient is outside int32, where C leaves the conversion undefined, except
+    minus infinity.
     """
     tensor = require_dtype(op, subgraph, "float32", *_OUTPUTS)
     output = output_tensor(op, subgraph)
@@ -80,17 +81,24 @@ def quantize(op: Operator, subgraph: Subgraph, inputs: Inputs) -> list[Array]:
 
 
 def quantized(x: Array, output: Tensor) -> Array:
-    """Return the codes of float32 numbers in a tensor like `output`; raise as `quantize` does."""
+    """Return the codes of float32 numbers in a tensor like `output`; raise as `quantize` does.
+
+    Minus infinity, such as the logarithm of 0, has the first code; with a negative zero point the sum wraps, and it has
+    the last one.
+    """
     require(output.dtype in _INTEGERS,
             f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = round_half_away(x.astype(np.float32) / np.float32(output.scale))
-    bad = ~(np.abs(rounded) < 1 << 31)
+    # Both x86 and Arm convert minus infinity to the least int32.
+    least = np.isneginf(x)
+    rounded = np.where(least, INT32_MIN, rounded)
+    bad = ~((np.abs(rounded) < 1 << 31) | least)
     if bad.any():
         raise InputError(f"a float input must be finite and below {output.scale * (1 << 31)} in "
                           f"magnitude, found {x[bad].flat[0]}")
     low, high = dtype_range(output.dtype)
-    return narrow(rounded.astype(np.int64) + output.zero_point, low, high, output.dtype)
+    return narrow(wrap_int32(rounded.astype(np.int64) + output.zero_point), low, high, output.dtype)
 
 
 @kernel("DEQUANTIZE")
