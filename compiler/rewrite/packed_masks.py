@@ -7,40 +7,57 @@ float32 number or so, which packed numbers cannot hold: a number with the same r
 import numpy as np
 
 from tq_hw.compiler.rewrite.float_moves import moved
+from tq_hw.compiler.rewrite.island import Island
+from tq_hw.compiler.rewrite.packed_elements import extreme
 from tq_hw.compiler.rewrite.packing import NO_MOVES, Packed, Packing
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Operator, Tensor
 from tq_hw.sim.golden.kernels import KERNELS
-from tq_hw.sim.golden.packed_float import packed
 from tq_hw.sim.golden.registry import Array, str_option
 
 __all__ = ["masked"]
 
 #: What hides a score, and what replaces it: scores cannot compensate it, and its e^x is still 0.
 _MASK, _MOST_SCORE = -2.0**100, 2.0**60
+_LEAST = float(np.finfo(np.float32).min)
+#: Operators that give NaN for NaN.
+_STRICT = ("ADD", "SUB", "MUL", "DIV", "MEAN", "SUM", "BATCH_MATMUL", "FULLY_CONNECTED", "SQUARED_DIFFERENCE", "RSQRT")
 
 
 def masked(packing: Packing, op: Operator) -> Packed | None:
     """Return the numbers that a SOFTMAX reads where a mask hides some of them; None if there is no mask.
 
-    A row that is hidden as a whole has equal numbers then. So it has in LiteRT if one finite number hides scores, once
-    for each; otherwise constants must prove that no row is.
+    A row that is hidden as a whole has equal numbers then. So it has in LiteRT if all that hides is one finite number
+    in the end. Otherwise constants must prove that no row is hidden, or inputs decide and minus infinity hides: LiteRT
+    then has NaN, of which no engine defines a code.
     """
-    tree = _Tree(packing)
-    source = packing.graph.input(op)
-    if source.data is not None or not tree.hides(source.index):
+    tree, source = _Tree(packing), packing.graph.input(op)
+    if source.data is not None or not tree.hiding(source.index):
         return None
-    known = np.concatenate([each.data.reshape(-1) for each in tree.constants if each.data is not None])
-    hidden, kept = np.unique(known[known <= _MASK]), known[~(known <= _MASK)]
+    kept = [each for numbers in tree.numbers for each in numbers[~(numbers <= _MASK)].reshape(-1)]
     scores = [packing.packed(index) for index in tree.scores]
     # A mask with NaN fails this comparison, too.
     if not (np.abs([*kept, *(end for part in scores for end in (part.low, part.high))]) < _MOST_SCORE).all():
         return None
-    is_equal = len(hidden) == 1 and np.isfinite(hidden).all() and not tree.is_doubled
-    if not is_equal and not _shows_each_row(packing.graph, source):
-        return None
-    return tree.packed(source.index)
+    hiding, shows = tree.hiding(source.index), _shows_each_row(tree, source)
+    if shows is None and hiding == {-np.inf}:
+        shows = _ends_in_codes(packing.graph, op)
+    is_equal = len(hiding) == 1 and -np.inf not in hiding
+    return tree.packed(source.index) if is_equal or shows else None
+
+
+def _ends_in_codes(graph: Subject, op: Operator) -> bool:
+    """Whether NaN in a result would reach QUANTIZE, whatever else is computed from it."""
+    reached = set(op.outputs)
+    for each in graph.subgraph.operators:
+        if each.op == "QUANTIZE" or not reached & set(each.inputs):
+            continue
+        is_strict = each.op in _STRICT or (moved(graph, each) and each.op not in NO_MOVES)
+        if not is_strict or each.options.get("fused_activation_function", "NONE") != "NONE":
+            return False
+        reached.update(each.outputs)
+    return not any(graph.is_output(index) for index in reached)
 
 
 def _parts(graph: Subject, index: int) -> list[int]:
@@ -54,73 +71,86 @@ def _parts(graph: Subject, index: int) -> list[int]:
 
 
 class _Tree(Packing):
-    """Packed numbers in which `_MASK` is in place of all constants below it; others are those of another `Packing`.
+    """Packed numbers in which `_MASK` is in place of all that hides; others are those of another `Packing`.
 
     Attributes
     ----------
-    constants : of the mask, float32
-    scores : tensors that have no such constant
-    is_doubled : whether one sum adds two of them
+    numbers : of the mask, from constants and from functions of one tensor
+    scores : tensors that have no number that hides
     """
 
     def __init__(self, whole: Packing):
         super().__init__(whole.graph, whole.rows)
         self.whole, self.new, self.totals, self._known = whole, whole.new, whole.totals, whole.masks
-        self.constants: list[Tensor] = []
+        self.numbers: list[Array] = []
         self.scores: list[int] = []
-        self.is_doubled = False
-        self._hides: dict[int, bool] = {}
+        self._hiding: dict[int, set[float]] = {}
 
-    def hides(self, index: int) -> bool:
-        """Whether a tensor has elements that hide scores; collect what it comes from."""
-        if index not in self._hides:
-            self._hides[index] = self._look(index)
-        return self._hides[index]
+    def hiding(self, index: int) -> set[float]:
+        """Return the numbers of a tensor that hide scores, as in LiteRT; collect what it comes from."""
+        if index not in self._hiding:
+            self._hiding[index] = self._look(index)
+        return self._hiding[index]
 
-    def _look(self, index: int) -> bool:
+    def _look(self, index: int) -> set[float]:
+        parts, maker = _parts(self.graph, index), self.graph.maker(index)
+        if not parts:
+            values = self._values(index)
+            self.numbers += [] if values is None else [values]
+            return set() if values is None else {float(each) for each in np.unique(values[values <= _MASK])}
+        found = [self.hiding(part) for part in parts]
+        if any(found):
+            self.scores += [part for part, hiding in zip(parts, found, strict=True)
+                            if not hiding and self.graph.tensors[part].data is None]
+        every = set[float]().union(*found)
+        if maker is None or maker.op != "ADD":
+            return every
+        # A sum beyond float32 is its least number.
+        sums = {one + other for one in found[0] for other in found[1]}
+        return {max(each, _LEAST) for each in every | sums}
+
+    def _computed(self, index: int) -> Packed:
+        """Return an operator's result; a sum of two numbers that hide is as large as one of them."""
+        made, maker = super()._computed(index), self.graph.maker(index)
+        if maker is None or maker.op != "ADD" or not all(self.hiding(part) for part in maker.inputs):
+            return made
+        return extreme(self, maker, made, self.number(_MASK), least=False)
+
+    def _values(self, index: int) -> Array | None:
+        """Return the numbers of a constant, or of a function of one tensor that hides; else None."""
         tensor = self.graph.tensors[index]
         if tensor.data is not None:
-            self.constants.append(tensor)
-            return bool((tensor.data <= _MASK).any())
-        parts = _parts(self.graph, index)
-        found = [self.hides(part) for part in parts]
-        if any(found):
-            maker = self.graph.maker(index)
-            self.is_doubled |= maker is not None and maker.op == "ADD" and all(found)
-            self.scores += [part for part, hides in zip(parts, found, strict=True)
-                            if not hides and self.graph.tensors[part].data is None]
-        return any(found)
+            return tensor.data
+        try:
+            values = np.asarray(Island(self.graph, tensor.shape).values(index), np.float32)
+        except TqError:
+            return None
+        return values if (values <= _MASK).any() else None
 
     def packed(self, index: int) -> Packed:
         """Return a tensor's packed numbers; raise `TqError` with the reason if there are none."""
-        return super().packed(index) if self.hides(index) else self.whole.packed(index)
+        return super().packed(index) if self.hiding(index) else self.whole.packed(index)
 
-    def _table(self, index: int) -> Packed | None:
-        """Return a constant; a table would be made of the constants as they are."""
-        data = self.graph.tensors[index].data
-        if data is None:
-            return None
-        finite = np.where(data <= _MASK, np.float32(_MASK), data)
-        return Packed(self.graph.add_constant(packed(finite)), _MASK, float(finite.max()))
+    def finite(self, values: Array) -> Array:
+        """Return numbers with `_MASK` in place of those below."""
+        return np.where(values <= _MASK, np.float32(_MASK), values)
 
 
-def _shows_each_row(graph: Subject, source: Tensor) -> bool:
-    """Whether constants prove that a mask hides no row as a whole."""
-    try:
-        hidden = _hidden(graph, source.index)
-    except TqError:
-        return False
-    return hidden is not None and not np.broadcast_to(hidden, source.shape).all(axis=-1).any()
+def _shows_each_row(tree: _Tree, source: Tensor) -> bool | None:
+    """Whether a mask hides no row as a whole; None if inputs of the model decide that."""
+    hidden = _hidden(tree, source.index)
+    return None if hidden is None else not np.broadcast_to(hidden, source.shape).all(axis=-1).any()
 
 
-def _hidden(graph: Subject, index: int) -> Array | None:
+def _hidden(tree: _Tree, index: int) -> Array | None:
     """Return which elements a mask hides, None if inputs of the model decide that."""
+    graph = tree.graph
     tensor, maker, parts = graph.tensors[index], graph.maker(index), _parts(graph, index)
     if tensor.data is not None:
         return np.asarray(tensor.data <= _MASK)
     if maker is None or not parts:
-        return np.zeros(tensor.shape, np.bool_)
-    found = {part: _hidden(graph, part) for part in parts}
+        return None if tree.hiding(index) else np.zeros(tensor.shape, np.bool_)
+    found = {part: _hidden(tree, part) for part in parts}
     if maker.op == "ADD":
         one, other = (found[part] for part in parts)
         return None if one is None or other is None else one | other

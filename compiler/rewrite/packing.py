@@ -96,6 +96,10 @@ class Packing:
             raise UnsupportedError(f"{label(target)} has zero point {target.zero_point}, int16 must have 0 here")
         return self.binary(plain(op), "DIV", source, self.number(target.scale), self.graph.input(op))
 
+    def finite(self, values: Array) -> Array:
+        """Return numbers in place of those that packed numbers cannot hold; here none."""
+        return values
+
     def number(self, value: float) -> Packed:
         """Return a constant."""
         single = np.array(value, np.float32)
@@ -113,8 +117,9 @@ class Packing:
         if 0 in tensor.shape:
             raise UnsupportedError(f"{label(tensor)} is empty")
         if tensor.data is not None:
-            low, high = _checked(tensor, float(tensor.data.min()), float(tensor.data.max()))
-            return Packed(self.graph.add_constant(packed(tensor.data)), low, high)
+            data = self.finite(tensor.data)
+            low, high = _checked(tensor, float(data.min()), float(data.max()))
+            return Packed(self.graph.add_constant(packed(data)), low, high)
         island = Island(self.graph, tensor.shape)
         try:
             found = island.values(index)
@@ -122,7 +127,7 @@ class Packing:
             return None
         if not island.sources or island.sources[0].dtype not in ("int8", "bool"):
             return None
-        values = np.broadcast_to(found, (256,)).astype(np.float32)
+        values = self.finite(np.broadcast_to(found, (256,)).astype(np.float32))
         low, high = _checked(tensor, float(values.min()), float(values.max()))
         made = self.graph.add_tensor(_like(tensor))
         maker = self.graph.maker(index)

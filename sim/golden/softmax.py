@@ -137,8 +137,12 @@ def softmax_of_table(x: IntArray, exponentials: IntArray, output_bits: int = 8) 
 
 
 def _real_softmax(x: Float32, beta: float) -> Float32:
-    """Softmax of float32, `reference/softmax.h`: exponentials are added in order, and each is divided by the sum."""
-    powers = expf((x - x.max(axis=-1, keepdims=True)) * np.float32(beta))
+    """Softmax of float32, `reference/softmax.h`: exponentials are added in order, and each is divided by the sum.
+
+    A row of minus infinity is NaN.
+    """
+    with np.errstate(invalid="ignore"):
+        powers = expf((x - x.max(axis=-1, keepdims=True)) * np.float32(beta))
     return np.asarray(powers / sum_in_order(powers, (x.ndim - 1,), keep_dims=True), np.float32)
 
 

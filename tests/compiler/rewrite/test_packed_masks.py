@@ -9,10 +9,11 @@ from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.packed_floats import check_packed
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.isa.config import load_config
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import InputError, UnsupportedError
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
+from tq_hw.sim.golden.run import run
 from tq_hw.sim.oracles import Oracle
 
 Build = Callable[[ModelBuilder], int]
@@ -36,6 +37,13 @@ def seen(b: ModelBuilder) -> int:
     """Whether words are seen, [1, 5, 5], from an input of int32; all that are not 0 are."""
     words = b.add("RESHAPE", [b.input((1, 5), "int32"), b.constant([1, 1, 5])], shape=(1, 1, 5))
     return b.add("LOGICAL_AND", [b.add("CAST", [words], dtype="bool"), b.constant(CAUSAL[None])])
+
+
+def twice(b: ModelBuilder, hidden: float = -np.inf) -> int:
+    """As in nn.MultiheadAttention with a mask of the future and one of padding; a sum of two is beyond float32."""
+    masks = b.add("ADD", [b.constant(np.where(CAUSAL, 0, hidden).astype(np.float32)[None]),
+                          chosen(b, b.add("CAST", [b.input((1, 1, 5), "int32")], dtype="bool"), hidden)])
+    return b.add("ADD", [masks, scores(b)])
 
 
 def chosen(b: ModelBuilder, condition: int, hidden: float, other: int | None = None) -> int:
@@ -66,20 +74,39 @@ def added_from_a_choice(b: ModelBuilder) -> int:
     return b.add("ADD", [scores(b), b.constant(mask[None])])
 
 
-@pytest.mark.parametrize("build", [added, filled, filled_by_a_constant, added_from_a_choice])
+def all_hidden(b: ModelBuilder) -> int:
+    """Sums with minus infinity are the least float32 number, so all weights are equal."""
+    return b.add("ADD", [scores(b), b.constant(np.full((1, 5, 5), -np.inf, np.float32))])
+
+
+@pytest.mark.parametrize("build", [added, twice, lambda b: twice(b, LEAST), lambda b: added(b, -np.inf),
+                                   filled, filled_by_a_constant, added_from_a_choice, all_hidden])
 def test_equals_litert(build: Build, litert: Oracle) -> None:
     b = ModelBuilder("masks")
     data = b.build(b.add("QUANTIZE", [b.add("SOFTMAX", [build(b)])], dtype="int8", scale=1 / 256, zero_point=-128))
     model, rng = parse_model(data, "masks"), np.random.default_rng(0)
     program = compile_model(model, load_config("n8")).program
     for words in ([1, 1, 1, 1, 1], [0, 1, 0, 3, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, 0]):
-        inputs = [np.array([words], np.int32) if model.main.tensors[index].dtype == "int32" else
-                  rng.integers(-128, 128, SHAPE).astype(np.int8) for index in model.main.inputs]
+        inputs = [np.array(words, np.int32).reshape(tensor.shape) if tensor.dtype == "int32" else
+                  rng.integers(-128, 128, SHAPE).astype(np.int8)
+                  for tensor in (model.main.tensors[index] for index in model.main.inputs)]
         np.testing.assert_array_equal(execute(program, inputs).outputs[0], litert.run(data, inputs)[0], strict=True)
 
 
-def twice(b: ModelBuilder) -> int:
-    return b.add("ADD", [added(b), chosen(b, seen(b), LEAST)])
+def test_minus_infinity_in_place_of_scores(litert: Oracle) -> None:
+    """As in PyTorch's `masked_fill`. A row of nothing else is NaN, of which no engine defines a code."""
+    b = ModelBuilder("masks")
+    weights = b.add("SOFTMAX", [chosen(b, seen(b), -np.inf, scores(b))])
+    data = b.build(b.add("QUANTIZE", [b.add("MUL", [weights, number(b, 0.5)])], dtype="int8", scale=1 / 256,
+                         zero_point=-128))
+    model, rng = parse_model(data, "masks"), np.random.default_rng(1)
+    inputs = [rng.integers(-128, 128, SHAPE).astype(np.int8) for _ in range(2)]
+    inputs.insert([model.main.tensors[index].dtype for index in model.main.inputs].index("int32"),
+                  np.array([[1, 0, 1, 1, 0]], np.int32))
+    ours = execute(compile_model(model, load_config("n8")).program, inputs).outputs[0]
+    np.testing.assert_array_equal(ours, litert.run(data, inputs)[0], strict=True)
+    with pytest.raises(InputError, match="must be finite and below .*, found nan"):
+        run(model, [each if each.dtype == np.int8 else 1 - each for each in inputs])
 
 
 def of_two_numbers(b: ModelBuilder) -> int:
@@ -88,9 +115,10 @@ def of_two_numbers(b: ModelBuilder) -> int:
 
 
 @pytest.mark.parametrize(("build", "reason"), [
-    (lambda b: added(b, -np.inf), "may be inf"), (twice, "may be 3.4e+38"), (of_two_numbers, "may be 3.4e+38"),
+    (lambda b: b.add("GELU", [b.add("SOFTMAX", [chosen(b, seen(b), -np.inf, scores(b))])]), "may be inf"),
+    (lambda b: twice(b, -2.0**110), "may be 1.3e+33"), (of_two_numbers, "may be 3.4e+38"),
     (lambda b: chosen(b, b.constant(np.zeros((1, 5, 5), np.bool_)), -np.inf, scores(b)), "may be inf"),
-], ids=["infinite", "twice", "two numbers", "all hidden"])
+], ids=["not a number", "twice", "two numbers", "all hidden"])
 def test_what_is_refused(build: Build, reason: str) -> None:
     b = ModelBuilder("not")
     main = parse_model(b.build(b.add("QUANTIZE", [b.add("SOFTMAX", [build(b)])], dtype="int8", scale=1 / 256,
