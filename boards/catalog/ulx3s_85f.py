@@ -17,7 +17,7 @@ BOARD = Board(
     memories=(Sdr("MT48LC16M16", 32 << 20, clock_hz=83_333_333), OnChip(128 << 10)),
     loader=("-b", "ulx3s"),
     soc_clock_hz=50_000_000,
-    # 103.3 MHz; the SDRAM controller reaches 84.8 MHz, its target is 83.3. With some seeds nextpnr does not finish:
+    # 100.5 MHz; the SDRAM controller reaches 87.5 MHz, its target is 83.3. With some seeds nextpnr does not finish:
     # another netlist needs a search with --seeds.
     seed=1,
 )

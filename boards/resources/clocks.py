@@ -32,9 +32,9 @@ _ICESUGAR = ("with host link and SDRAM controller, on an LFE5U-25F of speed grad
              "seed 5")
 #: By configuration, the slower part first; for each part its best route.
 CLOCKS = (
-    Clock("ecp5", ULX3S.config, 103.3, _ULX3S + "seed 1", ULX3S.name),
+    Clock("ecp5", ULX3S.config, 100.5, _ULX3S + "seed 1", ULX3S.name),
     Clock("ecp5", PRESETS["n9x8"], 149.7, _ECPIX5, "ecpix5_85f"),
-    Clock("ecp5", ICESUGAR.config, 38.0, _ICESUGAR, ICESUGAR.name),
+    Clock("ecp5", ICESUGAR.config, 38.6, _ICESUGAR, ICESUGAR.name),
     Clock("gowin", TANG.config, 57.1, "with host link, asked for 27 MHz, by nextpnr, seed 1", TANG.name),
     Clock("ice40", ICEBREAKER.config, 14.2, "with host link, asked for 12 MHz, by nextpnr, seed 1", ICEBREAKER.name),
 )
