@@ -8,8 +8,8 @@ __all__ = ["ecp5_scripts", "ecp5_synthesis"]
 _ACCELERATOR = "*.accelerator.accelerator"
 #: Activation flip-flops of a row are equal in every column; merged into one, it would be far from most of its readers.
 _ACTIVATIONS = "w:activation_* %ci1:+$dff[Q] t:$dff %i"
-#: Maps to LUTs, takes the LUTs apart and maps again, twice: fewer LUTs of bare n9x8, and its longest path stays as long;
-#: that of ulx3s_85f, with compressed weights, gets a LUT longer.
+#: Maps to LUTs, takes the LUTs apart and maps again, twice: bare n9x8 has fewer LUTs, and its longest path stays as
+#: long. That of ulx3s_85f, with compressed weights, gets a LUT longer.
 _MAP = ";&st;".join(["&dch,-x;&if,{C},{W},{D},{R},-v;&mfs"] * 3)
 
 

@@ -33,7 +33,7 @@ def test_the_clock_of_sizes_that_were_never_routed(tq: Tq) -> None:
 def test_the_clock_of_a_board_is_of_routes_for_its_part(tq: Tq) -> None:
     for board, clock in (("ulx3s_85f", "100.5 MHz in one route of ulx3s_85f"),
                          ("ecpix5_85f", "149.7 MHz in one route of n9x8"),
-                         ("icesugar_pro", "38 MHz in one route of icesugar_pro")):
+                         ("icesugar_pro", "38.6 MHz in one route of icesugar_pro")):
         assert f"clock {clock} on {board}\n" in tq("resources", "--board", board).out
 
 
