@@ -36,7 +36,7 @@ CLOCKS = (
     Clock("ecp5", PRESETS["n9x8"], 149.7, _ECPIX5, "ecpix5_85f"),
     Clock("ecp5", ICESUGAR.config, 38.6, _ICESUGAR, ICESUGAR.name),
     Clock("gowin", TANG.config, 57.1, "with host link, asked for 27 MHz, by nextpnr, seed 1", TANG.name),
-    Clock("ice40", ICEBREAKER.config, 14.2, "with host link, asked for 12 MHz, by nextpnr, seed 1", ICEBREAKER.name),
+    Clock("ice40", ICEBREAKER.config, 15.5, "with host link, asked for 12 MHz, by nextpnr, seed 1", ICEBREAKER.name),
 )
 
 
