@@ -17,5 +17,7 @@ BOARD = Board(
               OnChip(128 << 10)),
     loader=("-b", "ecpix5"),
     led="rgb_led",
+    # 146.0 MHz; the DDR3 controller reaches 118.3 MHz, its target is 75. Seed 3 gives 140.5; seed 1 hardly progresses.
+    seed=2,
     seeds=2,
 )
