@@ -67,7 +67,10 @@ def quantize_before_move(graph: Subject, op: Operator) -> Rewrite | None:
 
 
 def _may_be_infinite(graph: Subject, index: int) -> bool:
-    """Whether a tensor may have minus infinity, as a function of one tensor of codes or moved from one."""
+    """Whether a tensor may have minus infinity, as a function of one tensor of codes or moved from one.
+
+    False where it cannot be evaluated: packed float32 computes such a tensor then, and refuses infinite numbers.
+    """
     maker, data = graph.maker(index), graph.tensors[index].data
     if data is not None or maker is None:
         return data is not None and bool(np.isneginf(data).any())

@@ -40,7 +40,7 @@ def masked(packing: Packing, op: Operator) -> Packed | None:
     # A mask with NaN fails this comparison, too.
     if not (np.abs([*kept, *(end for part in scores for end in (part.low, part.high))]) < _MOST_SCORE).all():
         return None
-    hiding, shows = tree.hiding(source.index), _shows_each_row(tree, source)
+    hiding, shows = tree.hiding(source.index), tree.shows_each_row(source)
     if shows is None and hiding == {-np.inf}:
         shows = _ends_in_codes(packing.graph, op)
     is_equal = len(hiding) == 1 and -np.inf not in hiding
@@ -58,16 +58,6 @@ def _ends_in_codes(graph: Subject, op: Operator) -> bool:
             return False
         reached.update(each.outputs)
     return not any(graph.is_output(index) for index in reached)
-
-
-def _parts(graph: Subject, index: int) -> list[int]:
-    """Return the float32 tensors that a tensor is the sum of, or that its elements come from unchanged."""
-    maker = graph.maker(index)
-    if maker is None or maker.op in NO_MOVES:
-        return []
-    if maker.op == "ADD" and str_option(maker, "fused_activation_function") == "NONE":
-        return list(maker.inputs)
-    return [maker.inputs[position] for position in moved(graph, maker)]
 
 
 class _Tree(Packing):
@@ -93,7 +83,7 @@ class _Tree(Packing):
         return self._hiding[index]
 
     def _look(self, index: int) -> set[float]:
-        parts, maker = _parts(self.graph, index), self.graph.maker(index)
+        parts, maker = self._parts(index), self.graph.maker(index)
         if not parts:
             values = self._values(index)
             self.numbers += [] if values is None else [values]
@@ -108,6 +98,15 @@ class _Tree(Packing):
         # A sum beyond float32 is its least number.
         sums = {one + other for one in found[0] for other in found[1]}
         return {max(each, _LEAST) for each in every | sums}
+
+    def _parts(self, index: int) -> list[int]:
+        """Return the float32 tensors that a tensor is the sum of, or that its elements come from unchanged."""
+        maker = self.graph.maker(index)
+        if maker is None or maker.op in NO_MOVES:
+            return []
+        if maker.op == "ADD" and str_option(maker, "fused_activation_function") == "NONE":
+            return list(maker.inputs)
+        return [maker.inputs[position] for position in moved(self.graph, maker)]
 
     def _computed(self, index: int) -> Packed:
         """Return an operator's result; a sum of two numbers that hide is as large as one of them."""
@@ -135,27 +134,24 @@ class _Tree(Packing):
         """Return numbers with `_MASK` in place of those below."""
         return np.where(values <= _MASK, np.float32(_MASK), values)
 
+    def shows_each_row(self, source: Tensor) -> bool | None:
+        """Whether a mask hides no row as a whole; None if inputs of the model decide that."""
+        hidden = self._hidden(source.index)
+        return None if hidden is None else not np.broadcast_to(hidden, source.shape).all(axis=-1).any()
 
-def _shows_each_row(tree: _Tree, source: Tensor) -> bool | None:
-    """Whether a mask hides no row as a whole; None if inputs of the model decide that."""
-    hidden = _hidden(tree, source.index)
-    return None if hidden is None else not np.broadcast_to(hidden, source.shape).all(axis=-1).any()
-
-
-def _hidden(tree: _Tree, index: int) -> Array | None:
-    """Return which elements a mask hides, None if inputs of the model decide that."""
-    graph = tree.graph
-    tensor, maker, parts = graph.tensors[index], graph.maker(index), _parts(graph, index)
-    if tensor.data is not None:
-        return np.asarray(tensor.data <= _MASK)
-    if maker is None or not parts:
-        return None if tree.hiding(index) else np.zeros(tensor.shape, np.bool_)
-    found = {part: _hidden(tree, part) for part in parts}
-    if maker.op == "ADD":
-        one, other = (found[part] for part in parts)
-        return None if one is None or other is None else one | other
-    inputs = [found[each] if each in found else graph.tensors[each].data for each in maker.inputs]
-    if any(each is None for each in inputs):
-        return None
-    made: Array = KERNELS[maker.op](maker, graph.subgraph, inputs)[maker.outputs.index(index)]
-    return made
+    def _hidden(self, index: int) -> Array | None:
+        """Return which elements a mask hides, None if inputs of the model decide that."""
+        tensor, maker, parts = self.graph.tensors[index], self.graph.maker(index), self._parts(index)
+        if tensor.data is not None:
+            return np.asarray(tensor.data <= _MASK)
+        if maker is None or not parts:
+            return None if self.hiding(index) else np.zeros(tensor.shape, np.bool_)
+        found = {part: self._hidden(part) for part in parts}
+        if maker.op == "ADD":
+            one, other = (found[part] for part in parts)
+            return None if one is None or other is None else one | other
+        inputs = [found[each] if each in found else self.graph.tensors[each].data for each in maker.inputs]
+        if any(each is None for each in inputs):
+            return None
+        made: Array = KERNELS[maker.op](maker, self.graph.subgraph, inputs)[maker.outputs.index(index)]
+        return made
