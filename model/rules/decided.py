@@ -186,7 +186,6 @@ class _Unrolled:
                                 intermediates=tuple(new[index] for index in each.intermediates)))
         return [self._same.get(new[index], new[index]) for index in callee.outputs]
 
-
     def _added(self, tensor: Tensor) -> int:
         self.tensors.append(replace(tensor, index=len(self.tensors)))
         self.known.append(self.tensors[-1])

@@ -90,7 +90,7 @@ def quantized(x: Array, output: Tensor) -> Array:
             f"output must be {' or '.join(_INTEGERS)}, not {output.dtype}")
     with np.errstate(over="ignore", invalid="ignore"):
         rounded = round_half_away(x.astype(np.float32) / np.float32(output.scale))
-    # Both x86 and Arm convert minus infinity to the least int32.
+    # x86 converts minus infinity to the least int32; no other processor was tried.
     least = np.isneginf(x)
     rounded = np.where(least, INT32_MIN, rounded)
     bad = ~((np.abs(rounded) < 1 << 31) | least)
