@@ -1,7 +1,8 @@
 """Masks of attention in computed float32: what they hide has e^x = 0 after SOFTMAX, whatever the scores are.
 
 A mask is added to scores, or chosen by SELECT in their place. It has elements of minus infinity, or of the least
-float32 number or so, which packed numbers cannot hold: a number with the same result is put in their place.
+float32 number or so, which packed numbers cannot hold: a small share of them, with the same result, is put in their
+place.
 """
 
 import numpy as np
@@ -18,8 +19,12 @@ from tq_hw.sim.golden.registry import Array, str_option
 
 __all__ = ["masked"]
 
-#: What hides a score, and what replaces it: scores cannot compensate it, and its e^x is still 0.
-_MASK, _MOST_SCORE = -2.0**100, 2.0**60
+#: Numbers from here on down hide a score.
+_MASK = -2.0**100
+#: A power of two, so that what hides keeps its order, and sums of it keep their rounding.
+_SHARE = 2.0**-28
+#: Limit of scores: the least share of what hides absorbs them. Different shares differ by more, so that e^x is 0.
+_MOST_SCORE = 2.0**46
 _LEAST = float(np.finfo(np.float32).min)
 #: Operators that give NaN for NaN.
 _STRICT = ("ADD", "SUB", "MUL", "DIV", "MEAN", "SUM", "BATCH_MATMUL", "FULLY_CONNECTED", "SQUARED_DIFFERENCE", "RSQRT")
@@ -28,8 +33,8 @@ _STRICT = ("ADD", "SUB", "MUL", "DIV", "MEAN", "SUM", "BATCH_MATMUL", "FULLY_CON
 def masked(packing: Packing, op: Operator) -> Packed | None:
     """Return the numbers that a SOFTMAX reads where a mask hides some of them; None if there is no mask.
 
-    A row that is hidden as a whole has equal numbers then. So it has in LiteRT if all that hides is one finite number
-    in the end. Otherwise constants must prove that no row is hidden, or inputs decide and minus infinity hides: LiteRT
+    A row that is hidden as a whole by finite numbers has the numbers that hide it, in LiteRT as here. If minus infinity
+    hides in the end, constants must prove that no row is hidden, or inputs decide and only minus infinity hides: LiteRT
     then has NaN, of which no engine defines a code.
     """
     tree, source = _Tree(packing), packing.graph.input(op)
@@ -43,8 +48,7 @@ def masked(packing: Packing, op: Operator) -> Packed | None:
     hiding, shows = tree.hiding(source.index), tree.shows_each_row(source)
     if shows is None and hiding == {-np.inf}:
         shows = _ends_in_codes(packing.graph, op)
-    is_equal = len(hiding) == 1 and -np.inf not in hiding
-    return tree.packed(source.index) if is_equal or shows else None
+    return tree.packed(source.index) if shows or -np.inf not in hiding else None
 
 
 def _ends_in_codes(graph: Subject, op: Operator) -> bool:
@@ -61,7 +65,7 @@ def _ends_in_codes(graph: Subject, op: Operator) -> bool:
 
 
 class _Tree(Packing):
-    """Packed numbers in which `_MASK` is in place of all that hides; others are those of another `Packing`.
+    """Packed numbers in which what hides is reduced to its `_SHARE`; others are those of another `Packing`.
 
     Attributes
     ----------
@@ -109,11 +113,11 @@ class _Tree(Packing):
         return [maker.inputs[position] for position in moved(self.graph, maker)]
 
     def _computed(self, index: int) -> Packed:
-        """Return an operator's result; a sum of two numbers that hide is as large as one of them."""
+        """Return an operator's result; a sum of two numbers that hide is at least what stands for the least number."""
         made, maker = super()._computed(index), self.graph.maker(index)
         if maker is None or maker.op != "ADD" or not all(self.hiding(part) for part in maker.inputs):
             return made
-        return extreme(self, maker, made, self.number(_MASK), least=False)
+        return extreme(self, maker, made, self.number(_LEAST * _SHARE), least=False)
 
     def _values(self, index: int) -> Array | None:
         """Return the numbers of a constant, or of a function of one tensor that hides; else None."""
@@ -131,8 +135,9 @@ class _Tree(Packing):
         return super().packed(index) if self.hiding(index) else self.whole.packed(index)
 
     def finite(self, values: Array) -> Array:
-        """Return numbers with `_MASK` in place of those below."""
-        return np.where(values <= _MASK, np.float32(_MASK), values)
+        """Return numbers with their `_SHARE` in place of those that hide, minus infinity as the least number."""
+        shares = np.maximum(values, np.float32(_LEAST)) * np.float32(_SHARE)
+        return np.where(values <= _MASK, shares, values)
 
     def shows_each_row(self, source: Tensor) -> bool | None:
         """Whether a mask hides no row as a whole; None if inputs of the model decide that."""
