@@ -1,8 +1,8 @@
 """Resolves what a model decides before it runs: WHILE and IF with known conditions, and constant variables.
 
-A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. Composites and
-windows, which PyTorch's exports have, become the operators that compute them. A variable that only CALL_ONCE sets is a
-constant.
+A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. Composites,
+windows and scattered assignments, which PyTorch's exports have, become the operators that compute them. A variable that
+only CALL_ONCE sets is a constant.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ import numpy as np
 from tq_hw.model.errors import TqError
 from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.node import Node
+from tq_hw.model.rules.scatters import SCATTER, of_scatter
 from tq_hw.model.rules.shape_values import shape_values
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.model.rules.windows import REDUCE_WINDOW, of_windows
@@ -22,7 +23,7 @@ __all__ = ["decided"]
 #: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _COMPOSITE = "STABLEHLO_COMPOSITE"
-_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW)
+_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW, SCATTER)
 #: Types of codes, which mean a number by scale and zero point.
 _CODES = ("int8", "uint8", "int16")
 
@@ -126,6 +127,8 @@ class _Unrolled:
             return self._copy(op, "decomposition_subgraph_index", op.inputs)
         if op.op == REDUCE_WINDOW:
             return self._windows(op)
+        if op.op == SCATTER:
+            return self._assigned(op)
         return self._branch(op) if op.op == "IF" else self._loop(op)
 
     def _branch(self, op: Operator) -> list[int] | None:
@@ -194,7 +197,16 @@ class _Unrolled:
     def _windows(self, op: Operator) -> list[int] | None:
         """Add the operators that reduce windows; return the tensor of their result."""
         body = self._callee(op, "body_subgraph_index")
-        new = None if body is None else of_windows(op, body, self._operators, self.tensors, self._added)
+        return self._replaced(
+            None if body is None else of_windows(op, body, self._operators, self.tensors, self._added))
+
+    def _assigned(self, op: Operator) -> list[int] | None:
+        """Add the operators that assign at known indices; return the tensor of their result."""
+        body = self._callee(op, "update_computation_subgraph_index")
+        return self._replaced(None if body is None or len(op.inputs) != 3 else of_scatter(
+            op, body, self.known[op.inputs[1]], self.tensors, self._added))
+
+    def _replaced(self, new: Sequence[Operator] | None) -> list[int] | None:
         for each in new or ():
             self._visit(each)
         return list(new[-1].outputs) if new else None
