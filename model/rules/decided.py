@@ -1,7 +1,7 @@
 """Resolves what a model decides before it runs: WHILE and IF with known conditions, and constant variables.
 
 A loop becomes copies of its body, one per iteration; a choice becomes the operators of its branch. Composites,
-windows and scattered assignments, which PyTorch's exports have, become the operators that compute them. A variable that
+windows, assignments and paddings, which PyTorch's exports have, become the operators that compute them. A variable that
 only CALL_ONCE sets is a constant.
 """
 
@@ -15,6 +15,7 @@ from tq_hw.model.graph import Model, Operator, Subgraph, Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.scatters import SCATTER, of_scatter
 from tq_hw.model.rules.shape_values import shape_values
+from tq_hw.model.rules.stable_pads import STABLE_PAD, of_pad
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.model.rules.windows import REDUCE_WINDOW, of_windows
 
@@ -23,7 +24,7 @@ __all__ = ["decided"]
 #: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _COMPOSITE = "STABLEHLO_COMPOSITE"
-_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW, SCATTER)
+_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW, SCATTER, STABLE_PAD)
 #: Types of codes, which mean a number by scale and zero point.
 _CODES = ("int8", "uint8", "int16")
 
@@ -129,6 +130,8 @@ class _Unrolled:
             return self._windows(op)
         if op.op == SCATTER:
             return self._assigned(op)
+        if op.op == STABLE_PAD:
+            return self._replaced(of_pad(op, self.tensors, self._added) if len(op.inputs) == 2 else None)
         return self._branch(op) if op.op == "IF" else self._loop(op)
 
     def _branch(self, op: Operator) -> list[int] | None:

@@ -5,12 +5,12 @@ keeps the last update, as in LiteRT, which also ignores updates beyond a dimensi
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from tq_hw.model.graph import Operator, OptionValue, Subgraph, Tensor
+from tq_hw.model.rules.new_operators import Add, constant, gathered, like
 
 __all__ = ["SCATTER", "of_scatter"]
 
@@ -20,10 +20,10 @@ _MOST = 1 << 22
 
 
 def of_scatter(op: Operator, body: Subgraph, indices: Tensor, tensors: Sequence[Tensor],
-               add: Callable[[Tensor], int]) -> list[Operator] | None:
+               add: Add) -> list[Operator] | None:
     """Return the operators that compute `op`, None if its indices are not known or it does not assign.
 
-    `indices` has what is known of them. `add` adds a tensor and returns its index. The last operator gives a new one.
+    `indices` has what is known of them. The last operator gives a new one.
     """
     source, updates, target = tensors[op.inputs[0]], tensors[op.inputs[2]], tensors[op.outputs[0]]
     if (body.operators or indices.data is None or source.shape != target.shape
@@ -87,30 +87,24 @@ def _row(places: np.ndarray, source: Tensor, more: int) -> int:
 
 
 def _moves(op: Operator, places: np.ndarray, source: Tensor, updates: Tensor,
-           add: Callable[[Tensor], int]) -> list[Operator]:
+           add: Add) -> list[Operator]:
     """Return a GATHER of rows from the source and the updates, one after the other."""
     new, count = list[Operator](), places.size
     length = _row(places, source, math.prod(updates.shape))
 
-    def like(shape: tuple[int, ...]) -> int:
-        return add(replace(source, data=None, shape=shape, shape_signature=()))
-
-    def made(name: str, inputs: Sequence[int], shape: tuple[int, ...], options: dict[str, OptionValue]) -> int:
-        new.append(Operator(op.index, name, tuple(inputs), (like(shape),), options))
-        return new[-1].outputs[0]
-
-    def constant(data: Sequence[int] | np.ndarray) -> int:
-        array = np.array(data, np.int32)
-        return add(Tensor(0, "scatter", "int32", array.shape, data=array))
+    def made(name: str, inputs: Sequence[int], shape: tuple[int, ...], options: dict[str, OptionValue]) -> Tensor:
+        tensor = like(add, source, shape)
+        new.append(Operator(op.index, name, tuple(inputs), (tensor.index,), options))
+        return tensor
 
     def rows(tensor: Tensor) -> int:
         shape = (math.prod(tensor.shape) // length, length)
-        return made("RESHAPE", (tensor.index, constant(shape)), shape, {})
+        return made("RESHAPE", (tensor.index, constant(add, shape)), shape, {}).index
 
     total = (count + math.prod(updates.shape)) // length
     both = made("CONCATENATION", (rows(source), rows(updates)), (total, length),
                 {"axis": 0, "fused_activation_function": "NONE"})
-    at = constant(places.reshape(-1, length)[:, 0] // length)
-    taken = made("GATHER", (both, at), (count // length, length), {"axis": 0, "batch_dims": 0})
-    made("RESHAPE", (taken, constant(source.shape)), source.shape, {})
+    gather, taken = gathered(add, op, both, 0, places.reshape(-1, length)[:, 0] // length)
+    new.append(gather)
+    made("RESHAPE", (taken.index, constant(add, source.shape)), source.shape, {})
     return new

@@ -4,12 +4,13 @@ PyTorch's exports have it for MaxPool1d, MaxPool3d, AvgPool3d and dilated pools.
 over, a GATHER puts the elements of a window next to each other, on a dimension of their own.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tq_hw.model.graph import Operator, OptionValue, Subgraph, Tensor
+from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.model.rules.new_operators import Add, constant, gathered, like
 
 __all__ = ["REDUCE_WINDOW", "of_windows"]
 
@@ -44,7 +45,7 @@ class _Windows:
 
 
 def of_windows(op: Operator, body: Subgraph, operators: Sequence[Operator], tensors: Sequence[Tensor],
-               add: Callable[[Tensor], int]) -> list[Operator] | None:
+               add: Add) -> list[Operator] | None:
     """Return the operators that compute the windows of `op`, None if there are none that do.
 
     `operators` come before `op`. `add` adds a tensor and returns its index. The last operator gives a new tensor.
@@ -84,55 +85,38 @@ def _is_dequantized(index: int, operators: Sequence[Operator]) -> bool:
     return maker is not None and maker.op == "DEQUANTIZE"
 
 
-def _constant(add: Callable[[Tensor], int], data: np.ndarray) -> int:
-    return add(Tensor(0, "windows", "int32", data.shape, data=data.astype(np.int32)))
-
-
-def _gathered(op: Operator, source: Tensor, axis: int, places: np.ndarray,
-              add: Callable[[Tensor], int]) -> tuple[Operator, Tensor]:
-    """Return the GATHER of each window's elements, [..., window, element, ...], and its output."""
-    made = _like(source, (*source.shape[:axis], *places.shape, *source.shape[axis + 1:]), add)
-    options: dict[str, OptionValue] = {"axis": axis, "batch_dims": 0}
-    return Operator(op.index, "GATHER", (source.index, _constant(add, places)), (made.index,), options), made
-
-
-def _like(source: Tensor, shape: tuple[int, ...], add: Callable[[Tensor], int]) -> Tensor:
-    made = replace(source, shape=shape, shape_signature=())
-    return replace(made, index=add(made))
-
-
 def _extremes(op: Operator, reduction: str, places: dict[int, np.ndarray], source: Tensor,
-              add: Callable[[Tensor], int]) -> list[Operator] | None:
+              add: Add) -> list[Operator] | None:
     """Reduce one dimension after the other; a number that is read twice changes no extreme."""
     new: list[Operator] = []
     for axis, each in places.items():
         inside = each.max(axis=1, keepdims=True)
         if inside.size == 0 or inside.min() < 0:
             return None
-        gather, wide = _gathered(op, source, axis, np.where(each < 0, inside, each), add)
-        source = _like(source, (*wide.shape[:axis + 1], *wide.shape[axis + 2:]), add)
-        new += [gather, Operator(op.index, reduction, (wide.index, _constant(add, np.array([axis + 1]))),
+        gather, wide = gathered(add, op, source, axis, np.where(each < 0, inside, each))
+        source = like(add, source, (*wide.shape[:axis + 1], *wide.shape[axis + 2:]))
+        new += [gather, Operator(op.index, reduction, (wide.index, constant(add, np.array([axis + 1]))),
                                  (source.index,), {"keep_dims": False})]
     return new
 
 
 def _sums(op: Operator, places: dict[int, np.ndarray], source: Tensor, target: Tensor,
-          add: Callable[[Tensor], int]) -> list[Operator]:
+          add: Add) -> list[Operator]:
     """Sum the elements of all dimensions at once, in the order of memory; those outside are an added 0."""
     new: list[Operator] = []
     zeros = np.array([[0, int(axis in places and places[axis].min() < 0)] for axis in range(len(source.shape))])
     ends = source.shape
     if zeros.any():
-        padded = _like(source, tuple(size + int(more) for size, more in zip(ends, zeros[:, 1], strict=True)), add)
-        new.append(Operator(op.index, "PAD", (source.index, _constant(add, zeros)), (padded.index,)))
+        padded = like(add, source, tuple(size + int(more) for size, more in zip(ends, zeros[:, 1], strict=True)))
+        new.append(Operator(op.index, "PAD", (source.index, constant(add, zeros)), (padded.index,)))
         source = padded
     along = list[int]()
     for axis, each in places.items():
         now = axis + len(along)
-        gather, source = _gathered(op, source, now, np.where(each < 0, ends[axis], each), add)
+        gather, source = gathered(add, op, source, now, np.where(each < 0, ends[axis], each))
         new.append(gather)
         along.append(now + 1)
-    total = _like(source, target.shape, add)
-    new.append(Operator(op.index, "SUM", (source.index, _constant(add, np.array(along))), (total.index,),
+    total = like(add, source, target.shape)
+    new.append(Operator(op.index, "SUM", (source.index, constant(add, np.array(along))), (total.index,),
                         {"keep_dims": False}))
     return new
