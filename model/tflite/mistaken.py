@@ -72,6 +72,8 @@ def guess_name(path: Path) -> str:
         return "; it is a URL: download the file first"
     if not path.parent.is_dir():
         return f"; the directory {path.parent} does not exist"
-    stems = {file.stem.lower(): file for file in path.parent.glob("*.tflite")}
+    if path.is_symlink():
+        return f"; it is a link to {path.readlink()}, which does not exist"
+    stems = {file.stem.lower(): file for file in path.parent.glob("*.tflite") if file.exists()}
     near = get_close_matches(path.stem.lower(), stems, 1, 0.8)
     return "".join(f"; did you mean {stems[stem]}?" for stem in near)
