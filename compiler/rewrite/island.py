@@ -14,7 +14,7 @@ from tq_hw.sim.golden.arith import INT16_CODES, UINT8_CODES
 from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
-from tq_hw.sim.golden.signs import least_code, least_number
+from tq_hw.sim.golden.signs import is_never_positive, least_code, least_number
 
 __all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
 
@@ -40,7 +40,8 @@ class Island:
     most : sources, 1 or 2; with one, all inner tensors have the shape of the result
     numbered : constants that together are one source: its codes number the distinct combinations of their elements
     possible : whether codes below the least result of a source's producer (such as RELU, SOFTMAX or MAXIMUM) get the
-        value of that least result; their square root or logarithm may be NaN
+        value of that least result, and those above the largest (minus a square) the value of that; their square root or
+        logarithm may be NaN, and their exponential too large
 
     Attributes
     ----------
@@ -126,11 +127,14 @@ class Island:
         return codes if self.most == 1 else codes.reshape((256, 1) if axis == 0 else (1, 256))
 
     def _made(self, source: Tensor, codes: Array) -> Array:
-        """Return the codes, raised to the least code that the source's producer can give."""
-        least = least_number(self.graph.subgraph, source.index) if self.possible else -math.inf
-        if least == -math.inf:
+        """Return the codes, raised or lowered to the least and the largest that the source's producer can give."""
+        if not self.possible:
             return codes
-        return np.maximum(codes, least_code(source, least)).astype(codes.dtype)
+        if (least := least_number(self.graph.subgraph, source.index)) != -math.inf:
+            codes = np.maximum(codes, least_code(source, least))
+        if source.quantization is not None and is_never_positive(self.graph.subgraph, source.index):
+            codes = np.minimum(codes, source.zero_point)
+        return codes.astype(source.dtype)
 
     def _axis(self, source: Tensor) -> int:
         """Return the axis of a source, which may be new."""

@@ -1,4 +1,4 @@
-"""Lower bounds of a tensor's numbers, from the operators that compute it: some kernels reject negative inputs.
+"""Bounds of a tensor's numbers, from the operators that compute it: some kernels reject negative inputs.
 
 Codes give the bound if the zero point is the least code. Squares, their sums and the like are never negative, whatever
 the zero point. This covers a CONCATENATION that gives a deviation the zero point of a mean.
@@ -12,7 +12,7 @@ from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.sim.golden.pointwise import results
 from tq_hw.sim.golden.registry import Array
 
-__all__ = ["SAME_ORDER", "is_plain", "least_code", "least_number"]
+__all__ = ["SAME_ORDER", "is_never_positive", "is_plain", "least_code", "least_number"]
 
 #: Moves that preserve elements.
 SAME_ORDER = ("RESHAPE", "EXPAND_DIMS", "SQUEEZE")
@@ -45,6 +45,30 @@ def least_code(tensor: Tensor, least: float) -> int:
     # The margin, less than a code, covers the rounding of this quotient.
     first, ends = math.ceil(least / tensor.scale + tensor.zero_point - 2.0**-10), np.iinfo(tensor.dtype)
     return max(int(ends.min), min(first, int(ends.max)))
+
+
+def is_never_positive(subgraph: Subgraph, index: int) -> bool:
+    """Whether no number of a tensor is above 0, such as minus a square; False if nothing is known."""
+    makers = {each: op for op in subgraph.operators for each in op.outputs}
+    for _ in range(_DEEPEST):
+        maker = makers.get(index)
+        if maker is None or maker.op not in _SAME:
+            break
+        index = maker.inputs[0]
+    if maker is None or subgraph.tensors[index].dtype not in ("int8", "int16", "float32"):
+        return False
+    if maker.op == "NEG":
+        return least_number(subgraph, maker.inputs[0]) >= 0
+    if maker.op != "MUL" or not is_plain(maker):
+        return False
+    return any(_is_constant_below(subgraph.tensors[one]) and least_number(subgraph, other) >= 0
+               for one, other in (maker.inputs, maker.inputs[::-1]))
+
+
+def _is_constant_below(tensor: Tensor) -> bool:
+    if tensor.data is None:
+        return False
+    return bool((tensor.data <= (0 if tensor.quantization is None else tensor.zero_point)).all())
 
 
 def is_plain(op: Operator) -> bool:

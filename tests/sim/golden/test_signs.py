@@ -1,4 +1,4 @@
-"""Lower bounds of numbers, derived from the operators that make them, and roots of numbers that are not negative."""
+"""Bounds of numbers, derived from the operators that make them, and roots of numbers that are not negative."""
 
 import math
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim.executor import execute
 from tq_hw.sim.golden.run import run
-from tq_hw.sim.golden.signs import least_number
+from tq_hw.sim.golden.signs import is_never_positive, least_number
 from tq_hw.sim.oracles import Oracle
 
 
@@ -180,4 +180,36 @@ def test_entries_for_codes_that_occur(oracles: Callable[[str], Oracle]) -> None:
     inputs[0][1] = -5
     expected = oracles("litert-ref").run(data, inputs)[0]
     for outputs in (run(model, inputs).outputs, execute(program, inputs).outputs):
+        np.testing.assert_array_equal(outputs[0], expected, strict=True)
+
+
+def test_numbers_that_are_not_positive() -> None:
+    b = ModelBuilder("most")
+    x = b.input((1, 9), "int16", scale=1e-4)
+    square = b.add("MUL", [x, x], scale=1e-3)
+    signed = b.constant(np.array([[-3, 0, 3, -3, 0, 0, 0, 0, 0]], np.int16), scale=1e-2)
+    below = b.constant(np.array(-3, np.int16), scale=1e-2)
+    made = [b.add("MUL", [square, below]), b.add("MUL", [below, square]), b.add("MUL", [x, below]),
+            b.add("MUL", [square, signed]), b.add("MUL", [square, below], fused_activation_function="RELU_N1_TO_1"),
+            b.add("NEG", [b.add("DEQUANTIZE", [square])]), b.add("NEG", [b.add("DEQUANTIZE", [x])]), square, x]
+    made.append(b.add("RESHAPE", [made[0], b.constant([3, 3])], shape=(3, 3)))
+    main = b.model(*made[:-3], made[-1]).main
+    found = [is_never_positive(main, each) for each in made]
+    assert found == [True, True, False, False, False, True, False, False, False, True]
+
+
+def test_exponentials_of_codes_that_occur(oracles: Callable[[str], Oracle]) -> None:
+    """Radial basis functions in 16x8: e^x of codes above 0, which minus a square never has, would leave int32."""
+    b = ModelBuilder("rbf")
+    x = b.input((2, 50), "int16", scale=6e-5)
+    distance = b.add("SUB", [x, b.constant(np.array(9000, np.int16), scale=3e-5)], scale=6e-5)
+    exponent = b.add("MUL", [b.add("MUL", [distance, distance], scale=5e-4),
+                             b.constant(np.array(-32767, np.int16), scale=3e-5)], scale=5e-4)
+    power = b.add("EXP", [b.add("DEQUANTIZE", [exponent])])
+    data = b.build(b.add("QUANTIZE", [power], dtype="int16", scale=3e-5, zero_point=0))
+    model = parse_model(data, "rbf")
+    inputs = [np.random.default_rng(0).integers(-2**15, 2**15, (2, 50)).astype(np.int16)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    for outputs in (run(model, inputs).outputs, execute(compile_model(model, load_config("n8")).program,
+                                                        inputs).outputs):
         np.testing.assert_array_equal(outputs[0], expected, strict=True)
