@@ -26,6 +26,11 @@ __all__: list[str] = []
 def _operand(state: Legalizer, op: Operator, position: int, transposed: bool) -> tuple[Value, tuple[int, ...]]:
     """Return an operand as stacked matrices [1, count, rows, cols], and its shape."""
     tensor, value = state.tensor(op, position), state.input(op, position)
+    # Constants of int8 beside int16 are words in memory.
+    if position and tensor.dtype == "int8" and state.tensor(op, 0).dtype == "int16":
+        tensor = replace(tensor, dtype="int16", data=state.constant(op, position).astype(np.int16))
+        value = Value(f"{tensor.name} (words)", tensor.index, state.view(tensor.shape, tensor.dtype),
+                      value.zero_point, data=tensor.data)
     shape = tensor.shape
     if transposed:
         shape = (*shape[:-2], shape[-1], shape[-2])
@@ -56,6 +61,11 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
     rhs_tensor = state.tensor(op, 1)
     batch = output.shape[:-2]
     if p.dtype == "int16":
+        if rhs_tensor.dtype == "int8" and int(np.prod(rhs_tensor.shape[:-2])) == 1:
+            matrix = state.constant(op, 1).reshape(rhs_tensor.shape[-2:])
+            _sixteen(state, op, lhs, matrix if bool_option(op, "adj_y") else np.ascontiguousarray(matrix.T),
+                     replace(p, multiplier=np.full(cols, multiplier), shift=np.full(cols, shift)))
+            return
         rhs, rhs_shape = _operand(state, op, 1, bool_option(op, "adj_y"))
         matmul_wide(state, op, (lhs, rhs), _pairs(lhs_shape, rhs_shape, batch), p)
         return

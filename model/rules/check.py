@@ -196,7 +196,8 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
         if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
             raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, read by an operator left "
                                    "in float32; quantize the whole model to int8", _offer(node))
-        why = (f"an operand of {node.operator.op} takes one there, constant or not" if tensor.data is not None else
+        why = (f"an operand of {node.operator.op} takes one there, constant or not; quantize it per "
+               "tensor" if tensor.data is not None else
                "an activation has one: per-axis scales are for constant weights")
         raise node.error(f"{where} has {len(quantization.scale)} scales, {why}")
 

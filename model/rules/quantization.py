@@ -153,6 +153,9 @@ def _data_tensors(node: Node) -> Sequence[Tensor]:
 def constraint_same_type(node: Node) -> str | None:
     """Use the same type for inputs and outputs."""
     tensors = _data_tensors(node)
+    if node.operator.op == "BATCH_MATMUL" and tensors[0].dtype == "int16" and tensors[1].data is not None:
+        # ai-edge-quantizer's 16x8 leaves constants of int8, as weights.
+        tensors = [each for each in tensors if each is not tensors[1] or each.dtype != "int8"]
     for other in tensors[1:]:
         if other.dtype != tensors[0].dtype:
             return f"{tensors[0].dtype} for {label(tensors[0])} and {other.dtype} for {label(other)}"

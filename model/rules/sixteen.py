@@ -35,7 +35,8 @@ def constraint_int16_zero_point(node: Node) -> str | None:
     if not is_sixteen(node):
         return None
     for tensor in (*node.inputs(), *node.outputs()):
-        if tensor.dtype == "int16" and tensor.quantization is not None and any(tensor.quantization.zero_point):
+        is_word = tensor.dtype == "int16" or (tensor.dtype == "int8" and node.operator.op == "BATCH_MATMUL")
+        if is_word and tensor.quantization is not None and any(tensor.quantization.zero_point):
             return f"zero point {tensor.zero_point} for {label(tensor)}"
     return None
 

@@ -62,7 +62,8 @@ class MatMulParams(MacParams):
 def params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     """Derive the integers of a FULLY_CONNECTED or BATCH_MATMUL.
 
-    Raises `UnsupportedError` for dtypes other than int8 and int16, and for int8 by int16.
+    Raises `UnsupportedError` for dtypes other than int8 and int16, and for int8 by int16 (BATCH_MATMUL: int16 by int8
+    is computed).
     """
     if op.op == "BATCH_MATMUL" or is_of_words(op, subgraph):
         return _product_params(op, subgraph)
@@ -94,7 +95,8 @@ def is_of_words(op: Operator, subgraph: Subgraph) -> bool:
 
 def _product_params(op: Operator, subgraph: Subgraph) -> MatMulParams:
     dtype = activation_type(op, subgraph)
-    lhs, rhs = require_dtype(op, subgraph, dtype), require_dtype(op, subgraph, dtype, position=1)
+    lhs, rhs = require_dtype(op, subgraph, dtype), require_dtype(
+        op, subgraph, dtype, *["int8"] * (op.op == "BATCH_MATMUL" and dtype == "int16"), position=1)
     output = output_tensor(op, subgraph)
     # `GetQuantizedConvolutionMultipler`: the quotient is always a double.
     multiplier, shift = quantize_multiplier(factor(subgraph, [lhs.scale, rhs.scale], 1.0) / output.scale)

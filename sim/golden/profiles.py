@@ -98,6 +98,15 @@ def constraint_sixteen_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
 
 
+@_rule("tflm", _REFUSED, "BATCH_MATMUL")
+def constraint_tflm_product(op: Operator, subgraph: Subgraph) -> str | None:
+    """Multiply operands of the same type."""
+    lhs, rhs = (input_tensor(op, subgraph, position) for position in (0, 1))
+    if lhs is None or rhs is None or lhs.dtype == rhs.dtype:
+        return None
+    return f"{lhs.dtype} and {rhs.dtype}"
+
+
 @_rule("tflm", _REFUSED, "ABS", "SUM", "REDUCE_MAX", "REDUCE_MIN", "ARG_MAX", "ARG_MIN")
 def constraint_integer_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Do not use int32: the engine's kernel does not support it."""

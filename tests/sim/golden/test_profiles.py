@@ -164,6 +164,12 @@ def to_int32() -> bytes:
     return b.build(y)
 
 
+def of_two_types() -> bytes:
+    b = ModelBuilder()
+    weights = b.constant(np.ones((4, 2), np.int8), scale=0.1)
+    return b.build(b.add("BATCH_MATMUL", [b.input((3, 4), "int16", scale=0.5), weights], scale=0.5))
+
+
 def wide(op: str) -> bytes:
     """One operator of int16."""
     b = ModelBuilder()
@@ -294,6 +300,8 @@ REFUSED = [
      f"found int16 for tensor 0, 't0'. {UNDEFINED}"),
     ("litert", wide("SUM"), "operator 0 (SUM)", "Do not sum int16: the kernel reads bytes; found int16 for tensor 0, "
      "'t0'. LiteRT's result is undefined"),
+    ("tflm", of_two_types(), "operator 0 (BATCH_MATMUL)", "Multiply operands of the same type; found int16 and int8. "
+     "TFLite Micro refuses it"),
     ("tflm", of_words(), "operator 0 (FULLY_CONNECTED)", "Use weights of int8; found int16 for tensor 1, 't1'. TFLite "
      "Micro refuses it"),
     ("litert", without_bias(), "operator 0 (CONV_2D)", "Use a bias; found none. LiteRT refuses it"),
