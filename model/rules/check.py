@@ -4,6 +4,7 @@ Only properties of the model are checked, never limits of the accelerator. An op
 `signatures.py`) passes: whether it can run is for the compiler to say.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -78,6 +79,8 @@ def _check_node(node: Node) -> None:
     check_shapes(node)
 
 
+#: Most products of float32 with a constant that are no layer.
+_MOST_PRODUCTS = 1 << 16
 #: Types that the quantization of a whole model changes nothing about.
 _NO_ADVICE = ("int8", "int32", "int64", "bool", "complex64")
 #: Remedies for types that no part of the accelerator supports.
@@ -98,10 +101,18 @@ def _is_float_move(node: Node) -> bool:
 
 
 def _is_float_product(node: Node) -> bool:
-    """Whether an operator multiplies float32 with a matrix of float32 that the model computes."""
-    return node.operator.op in FLOAT_PRODUCTS and len(node.operator.inputs) > 1 and all(
-        index >= 0 and node.tensors[index].dtype == "float32" and node.tensors[index].data is None
-        for index in node.operator.inputs[:2])
+    """Whether an operator multiplies float32 with float32 that the model computes, or with a small constant.
+
+    A product of activations with a constant, such as a graph's edges, has the operator of a layer. A larger constant is
+    a layer that was not quantized.
+    """
+    if node.operator.op not in FLOAT_PRODUCTS or len(node.operator.inputs) < 2 or min(node.operator.inputs[:2]) < 0:
+        return False
+    sides = [node.tensors[index] for index in node.operator.inputs[:2]]
+    if any(each.dtype != "float32" for each in sides) or all(each.data is not None for each in sides):
+        return False
+    products = math.prod(sides[0].shape) * (sides[1].shape[0] if sides[1].shape else 1)
+    return all(each.data is None for each in sides) or (products <= _MOST_PRODUCTS and _has_codes(node))
 
 
 def _of_floats(signature: Signature) -> Signature:
@@ -164,10 +175,14 @@ def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: 
             raise node.error(f"{side} {position} is missing")
 
 
+def _has_codes(node: Node) -> bool:
+    """Whether the model computes codes, so that what is float32 in it is left of a quantized model."""
+    return any(each.dtype == "int8" and each.data is None for each in node.tensors)
+
+
 def _offer(node: Node) -> str:
     """Suggest a remedy for float32 in an int8 model, which an exporter has left unquantized."""
-    is_left = any(each.dtype == "int8" and each.data is None for each in node.tensors)
-    return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if is_left else ""
+    return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if _has_codes(node) else ""
 
 
 def _advice(node: Node, tensor: Tensor) -> str:

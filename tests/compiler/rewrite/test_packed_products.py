@@ -38,13 +38,29 @@ def test_attention_of_one_head(litert: Oracle) -> None:
     hold(b, litert, codes(b, product(b, b.add("SOFTMAX", [scores]), values), 0.02, 3))
 
 
-def test_constant_weights_of_float32_are_refused() -> None:
+@pytest.mark.parametrize("position", [0, 1])
+def test_constants(position: int, litert: Oracle) -> None:
+    """As the edges of a graph, which PyTorch's PT2E leaves in float32."""
+    b = ModelBuilder("edges")
+    sides = [b.constant(np.linspace(-1, 1, 21, dtype=np.float32).reshape(3, 7)), real(b, (2, 7))]
+    made = product(b, sides[position], sides[1 - position])
+    hold(b, litert, codes(b, made, 0.02, 3))
+
+
+def test_layers_of_float32_are_refused() -> None:
     """A layer that was not quantized."""
     b = ModelBuilder("dense")
-    weights = b.constant(np.ones((3, 7), np.float32))
-    made = b.add("FULLY_CONNECTED", [real(b, (2, 7)), weights], shape=(2, 3), options={"keep_num_dims": False})
+    made = product(b, real(b, (129, 16)), b.constant(np.ones((32, 16), np.float32)))
     data = b.build(codes(b, made))
     with pytest.raises(ModelError, match=r"operator 1 FULLY_CONNECTED: input 0, .* has type float32, expected int8 or "
                        "int16; quantize the whole model to int8, or leave the operator to LiteRT on the host by "
                        "`tq-hw compile --partition`"):
         parse_model(data, "dense", check=True)
+
+
+def test_models_of_float32_are_refused() -> None:
+    b = ModelBuilder("float")
+    made = product(b, b.input((2, 7), "float32"), b.constant(np.ones((3, 7), np.float32)))
+    with pytest.raises(ModelError, match=r"operator 0 FULLY_CONNECTED: input 0, .* has type float32, expected int8 or "
+                       "int16; quantize the whole model to int8$"):
+        parse_model(b.build(made), "float")

@@ -299,9 +299,9 @@ def test_weights_of_an_operator_in_float32_are_named():
 
 def test_quantized_weights_of_a_float32_model_are_named():
     builder = ModelBuilder("m")
-    image = builder.input((1, 3), dtype="float32", name="in")
+    image = builder.input((1, 300), dtype="float32", name="in")
     builder.constant(np.ones((2, 3), np.int8), scale=[0.1])
-    op = partial(builder.add, "FULLY_CONNECTED", [image, builder.constant(np.ones((2, 3), np.float32))])
+    op = partial(builder.add, "FULLY_CONNECTED", [image, builder.constant(np.ones((300, 300), np.float32))])
     message = "operator 0 FULLY_CONNECTED: input 0, tensor 0 'in', has type float32, expected int8 or int16; "
     with pytest.raises(ModelError, match=re.escape(
             message + "weights are integers and activations are not (dynamic-range quantization): give the converter a "
