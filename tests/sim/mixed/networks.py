@@ -85,11 +85,11 @@ def of_two(op):
 
 
 def windows():
-    """Operators with options in the schema's second union, two of which call a subgraph: a dilated pool and others."""
+    """Operators with options in the schema's second union, two of which call a subgraph, such as a pad that crops."""
     b = ModelBuilder("windows")
     real = b.add("DEQUANTIZE", [conv(b, b.input((1, 5, 4, 3), scale=0.1, zero_point=2, name="image"), 6)])
     padded = b.add("STABLEHLO_PAD", [real, b.constant(np.array(0.5, np.float32))], shape=(1, 6, 5, 6), options={
-        "edge_padding_low": (0, 1, 0, 0), "edge_padding_high": (0, 0, 1, 0), "interior_padding": (0, 0, 0, 0)})
+        "edge_padding_low": (0, 2, -1, 0), "edge_padding_high": (0, -1, 2, 0), "interior_padding": (0, 0, 0, 0)})
     pooled = b.add("STABLEHLO_REDUCE_WINDOW", [padded, b.constant(np.array(-np.inf, np.float32))], shape=(1, 4, 3, 6),
                    options={"window_dimensions": (1, 2, 2, 1), "window_strides": (1,) * 4, "base_dilations": (1,) * 4,
                             "window_dilations": (1, 2, 2, 1), "padding": (0,) * 8, "body_subgraph_index": 1})
