@@ -7,14 +7,13 @@ import math
 
 import numpy as np
 
-from tq_hw.model.graph import Tensor
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import multipliers
 from tq_hw.model.rules.quantization import bias_of, label, source_of
 
 __all__ = ["constraint_bias_type", "constraint_int16_output", "constraint_int16_zero_point",
            "constraint_power_of_two_sum", "constraint_wide_multiplier", "constraint_wide_weights", "is_sixteen",
-           "sums_in_32_bits"]
+           "power_of_two", "sums_in_32_bits"]
 
 #: The kernels take exponents up to this one.
 _MOST_LEFT = 7
@@ -88,14 +87,19 @@ def constraint_wide_weights(node: Node) -> str | None:
 
 
 def constraint_power_of_two_sum(node: Node) -> str | None:
-    """Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported."""
+    """Clear pot_scale_int16 where scales are different powers of two, or ADD broadcasts: shifts are not supported."""
     if not is_sixteen(node) or not node.option("pot_scale_int16"):
         return None
     tensors = [*node.inputs(), *node.outputs()]
-    return None if not all(map(_is_power_of_two, tensors)) else f"scales {', '.join(f'{t.scale:g}' for t in tensors)}"
+    exponents = {power_of_two(each.scale) for each in tensors}
+    # LiteRT aborts where ADD broadcasts.
+    is_alike = len(exponents) == 1 and (node.operator.op == "SUB" or node.shape(0) == node.shape(1))
+    return None if is_alike or None in exponents else f"scales {', '.join(f'{t.scale:g}' for t in tensors)}"
 
 
-def _is_power_of_two(tensor: Tensor) -> bool:
-    """`CheckedLog2`: in float32, within a thousandth of an exponent."""
-    logarithm = float(np.float32(math.log2(tensor.scale)))
-    return abs(logarithm - round(logarithm)) < 1e-3
+def power_of_two(scale: float) -> int | None:
+    """Return the exponent of a scale that LiteRT takes for a power of two, within a thousandth; None for others."""
+    if scale <= 0:
+        return None
+    logarithm = float(np.float32(math.log2(scale)))
+    return round(logarithm) if abs(logarithm - round(logarithm)) < 1e-3 else None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.model.rules.sixteen import power_of_two
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
     INT32_MIN,
@@ -133,10 +134,15 @@ def add_params(op: Operator, subgraph: Subgraph) -> AddParams:
     """
     first, second, output = _operands(op, subgraph)
     left_shift = 15 if first.dtype == "int16" else 20
-    twice_max = 2.0 * max(first.scale, second.scale)
-    multiplier_1, shift_1 = quantize_multiplier(first.scale / twice_max)
-    multiplier_2, shift_2 = quantize_multiplier(second.scale / twice_max)
-    real = twice_max / ((1 << left_shift) * output.scale)
+    scales = [each.scale for each in (first, second, output)]
+    if first.dtype == "int16" and subgraph.profile != "tflm" and op.options.get("pot_scale_int16"):
+        exponents = {power_of_two(each) for each in scales}
+        # LiteRT adds codes then; different exponents are refused before.
+        scales = [1.0] * 3 if len(exponents) == 1 and None not in exponents else scales
+    twice_max = 2.0 * max(scales[:2])
+    multiplier_1, shift_1 = quantize_multiplier(scales[0] / twice_max)
+    multiplier_2, shift_2 = quantize_multiplier(scales[1] / twice_max)
+    real = twice_max / ((1 << left_shift) * scales[2])
     output_multiplier, output_shift = quantize_multiplier(real)
     require(real < 1.0 and output_shift <= 0,
             f"output scale {output.scale} must be above {twice_max / (1 << left_shift)}, "

@@ -78,9 +78,11 @@ def test_refuses(model: Model, message: str) -> None:
 
 
 def test_sums_that_are_only_shifted() -> None:
-    assert message_of(add(0.25), UnsupportedError) == (
-        "Clear pot_scale_int16 where all scales are powers of two: the shift-only sum is not supported. "
-        "Found scales 0.25, 0.25, 0.25.")
+    reason = ("Clear pot_scale_int16 where scales are different powers of two, or ADD broadcasts: shifts are not "
+              "supported. Found scales ")
+    assert message_of(edited(add(0.25), 1, quantization=Quantization((0.125,), (0,))), UnsupportedError) == (
+        f"{reason}0.25, 0.125, 0.25.")
+    assert message_of(edited(add(0.25), 1, shape=(4,)), UnsupportedError) == f"{reason}0.25, 0.25, 0.25."
 
 
 @pytest.mark.parametrize("model, found", [
