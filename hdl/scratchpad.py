@@ -8,7 +8,8 @@
     out            write   first, never waits
     load           write   last
 
-Bank = address mod 4. Each bank reads one word and writes one word per cycle.
+Bank = address mod 4. Each bank reads one word and writes one word per cycle. With `config.shares_ports` store goes only
+where b asks for nothing, and load where out writes nothing, whatever their banks: they share a way to the banks.
 """
 
 from typing import Any
@@ -103,6 +104,7 @@ class Scratchpad(wiring.Component):
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
         taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
 
+        by_b = ports["b"].en if self._config.shares_ports else Const(0, 1)
         found = []
         for index, bank in enumerate(banks):
             taken: Value = taken_by_array[index]
@@ -111,7 +113,8 @@ class Scratchpad(wiring.Component):
                 chosen: Any = wants[name][index]
                 if name not in _ARRAY:
                     chosen = Signal(name=f"bank{index}_{name}")
-                    m.d.comb += chosen.eq(wants[name][index] & ~taken)
+                    shared = by_b if name == "store" else Const(0, 1)
+                    m.d.comb += chosen.eq(wants[name][index] & ~(taken | shared))
                     taken = taken | wants[name][index]
                 row = row | rows[name] & chosen.replicate(row_bits)
             # A read that collides with a write of the same row may return anything.
@@ -124,28 +127,34 @@ class Scratchpad(wiring.Component):
         # through one level of logic. The array needs the whole cycle after it for the word.
         # Grants come from `wants` and from a register without reset, so that none shares logic with the reads.
         before = delayed(m, by_array, 1, "before")
-        for name, port in ports.items():
+        numbers = {name: port.addr[:_BANK_BITS] for name, port in ports.items()}
+        if self._config.shares_ports:
+            numbers["b"] = Mux(by_b, numbers["b"], numbers.pop("store"))
+            m.d.comb += self.store.data.eq(self.b.data)
+        for name, number in numbers.items():
             late = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES * (name in _ARRAY)
-            word = Array(found)[delayed(m, port.addr[:_BANK_BITS], late, f"bank_{name}")]
-            m.d.comb += port.data.eq(
+            word = Array(found)[delayed(m, number, late, f"bank_{name}")]
+            m.d.comb += ports[name].data.eq(
                 delayed(m, word, ARRAY_READ_LATENCY_CYCLES - late if name in _ARRAY else 0, f"{name}_word"))
-            if name not in _ARRAY:
-                m.d.comb += port.taken.eq(before)
-                before = before | port.wants
+        for name in ("a", "b", "store"):
+            m.d.comb += ports[name].taken.eq(before | by_b.replicate(BANKS) if name == "store" else before)
+            before = before | ports[name].wants
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
-        out, load = self.out, self.load
-        m.d.comb += [
-            out.grant.eq(1),
-            load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS]))),
-        ]
+        out, load, shared = self.out, self.load, self._config.shares_ports
+        collide = out.en if shared else out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])
+        m.d.comb += [out.grant.eq(1), load.grant.eq(~collide)]
         for index, bank in enumerate(banks):
             by_out = out.en & (out.addr[:_BANK_BITS] == index)
             by_load = load.en & (load.addr[:_BANK_BITS] == index)
-            port_addr = Mux(by_out, out.addr, load.addr)[_BANK_BITS:_BANK_BITS + row_bits]
+            if shared:
+                by_load = by_load & ~out.en
+            # With a shared port all banks have the same address and word, in one register after synthesis.
+            chosen = out.en if shared else by_out
+            port_addr = Mux(chosen, out.addr, load.addr)[_BANK_BITS:_BANK_BITS + row_bits]
             # One register stage: arbitration in this cycle, write in the next.
             m.d.sync += [
                 bank.addr.eq(port_addr),
-                bank.data.eq(Mux(by_out, out.data, load.data)),
+                bank.data.eq(Mux(chosen, out.data, load.data)),
                 bank.en.eq(Mux(by_out, out.mask, Mux(by_load, load.mask, 0))),
             ]

@@ -11,18 +11,18 @@ from tq_hw.isa.sizes import ceil_div, ceil_log2
 
 __all__ = [
     "ACC_READ_LATENCY_CYCLES", "ACTIVATION_LANE_CYCLES", "ALU_CYCLES", "ARRAY_GAP_CYCLES", "ARRAY_READ_LATENCY_CYCLES",
-    "ARRAY_START_CYCLES", "ASKED_TO_TAKE_CYCLES", "BANK_KNOWN_CYCLES", "BEAT_TO_WORD_CYCLES", "CLAMP_CYCLES",
-    "CODED_WORD_CYCLES", "FEED_CYCLES", "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES",
-    "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES", "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT",
-    "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES", "PARAMS_START_CYCLES", "PRODUCT_CYCLES",
-    "READ_LATENCY_CYCLES", "READ_TO_PACK_CYCLES", "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES",
-    "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES", "RIGHT_SHIFT_CYCLES", "RUNS_AHEAD",
-    "RUN_LEAST_CYCLES", "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS",
-    "STAGE_RESULT", "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES", "STORE_TO_BEAT_CYCLES",
-    "STORE_WORDS_AHEAD", "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES",
-    "UOP_WAIT_CYCLES", "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles",
-    "add_delay_cycles", "array_latency_cycles", "beat_words", "done_cycles", "output_latency_cycles",
-    "packed_chain_cells", "reduce_latency_cycles", "reduce_tree_cycles", "step_cycles", "sums_delay_cycles"]
+    "ARRAY_START_CYCLES", "ASKED_TO_TAKE_CYCLES", "BANK_KNOWN_CYCLES", "CLAMP_CYCLES", "CODED_WORD_CYCLES",
+    "FETCH_TO_BEAT_CYCLES", "FETCH_TO_WORD_CYCLES", "LOAD_GAP_CYCLES", "LOAD_TAKE_GAP_CYCLES", "LOAD_TO_BURST_CYCLES",
+    "OFFER_CYCLES", "OPERATIONS_IN_FLIGHT", "PACKED_CELL_CYCLES", "PACKED_CHAIN_CELLS", "PACKED_OPERAND_CYCLES",
+    "PARAMS_START_CYCLES", "PRODUCT_CYCLES", "READ_LATENCY_CYCLES", "REDUCE_LEVEL_CYCLES", "REGISTER_LATENCY_CYCLES",
+    "REGISTER_READ_CYCLES", "RELEASE_CYCLES", "REWRITE_CYCLES", "RIGHT_SHIFT_CYCLES", "RUNS_AHEAD", "RUN_LEAST_CYCLES",
+    "SENT_TO_DONE_CYCLES", "SLOT_TO_PORT_CYCLES", "STAGE_OPERANDS", "STAGE_REGISTERS", "STAGE_RESULT",
+    "STEP_LEAST_CYCLES", "STORE_AHEAD_CYCLES", "STORE_GAP_CYCLES", "STORE_TO_READ_CYCLES", "STORE_WORDS_AHEAD",
+    "TABLE_CYCLES", "TAG_LEAD_CYCLES", "TAKE_CYCLES", "TILE_LEAST_CYCLES", "TOKEN_CYCLES", "UOP_WAIT_CYCLES",
+    "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
+    "array_latency_cycles", "beat_to_word_cycles", "beat_words", "done_cycles", "feed_cycles", "output_latency_cycles",
+    "packed_chain_cells", "read_to_pack_cycles", "reduce_latency_cycles", "reduce_tree_cycles", "rotate_cycles",
+    "step_cycles", "sums_delay_cycles"]
 
 # Commands: fetch, the units' controls, tokens.
 #: From the start of fetch, or from free space for bursts, to their first beat on the bus and to their first word dealt,
@@ -44,17 +44,15 @@ LOAD_TAKE_GAP_CYCLES = 9
 #: Most runs of earlier loads not fully requested when a load is taken; cycles from the request that makes room.
 RUNS_AHEAD = 2
 ASKED_TO_TAKE_CYCLES = 3
-#: From a beat on the bus to its word in the scratchpad; from the last word of a load to the first of the next.
-BEAT_TO_WORD_CYCLES = 7
 #: Additional cycles if the word is a coded row: router, window, header, planes, the rows decoded ahead.
 CODED_WORD_CYCLES = 7
+#: From the last word of a load to the first of the next.
 LOAD_GAP_CYCLES = 6
-#: From a store taken to its first word packed; plus its words, to the next one taken; how far words are read ahead.
-STORE_TO_BEAT_CYCLES = 8
+#: From a store taken to its first read; plus its words, to the next one taken; how far words are read ahead.
+STORE_TO_READ_CYCLES = 5
 STORE_GAP_CYCLES = 5
 STORE_AHEAD_CYCLES = 20
-#: From the read of a word to be stored to the packer; number of words read ahead of it.
-READ_TO_PACK_CYCLES = 3
+#: Number of words to be stored that are read ahead of the packer.
 STORE_WORDS_AHEAD = 8
 #: From the last beat of a store to `done`, plus the memory's latency.
 SENT_TO_DONE_CYCLES = 7
@@ -71,8 +69,6 @@ ACC_READ_LATENCY_CYCLES = 3
 # Array unit.
 #: From the first cycle of a slot in the counter to the read ports.
 SLOT_TO_PORT_CYCLES = 2
-#: From the read ports to row 0 of the array.
-FEED_CYCLES = ARRAY_READ_LATENCY_CYCLES + 2
 #: Cycles by which the tag of a slot precedes its sums; the old value is read in them.
 TAG_LEAD_CYCLES = 4
 #: Least cycles between two additions to one accumulator word.
@@ -105,6 +101,26 @@ def packed_chain_cells(config: Config) -> int:
     return min(PACKED_CHAIN_CELLS, ceil_div(config.rows, 2))
 
 
+def rotate_cycles(config: Config) -> int:
+    """Return the cycles in which the bytes of a scratchpad word are rotated: two for 16 bytes or more."""
+    return 1 if config.word_bytes <= 8 else 2
+
+
+def beat_to_word_cycles(config: Config) -> int:
+    """Return the cycles from a beat on the bus to its word in the scratchpad."""
+    return 6 + rotate_cycles(config)
+
+
+def read_to_pack_cycles(config: Config) -> int:
+    """Return the cycles from the read of a word to be stored to the packer's window."""
+    return 2 + rotate_cycles(config)
+
+
+def feed_cycles(config: Config) -> int:
+    """Return the cycles from the read ports to row 0 of the array: a rotation, and the choice of a row's byte."""
+    return ARRAY_READ_LATENCY_CYCLES + rotate_cycles(config) + 1
+
+
 def array_latency_cycles(config: Config) -> int:
     """Return the cycles from a slot at row 0 of the array to its sums at the accumulators."""
     if not config.dsp_packing:
@@ -120,7 +136,7 @@ def step_cycles(config: Config, slots: int) -> int:
 
 def sums_delay_cycles(config: Config) -> int:
     """Return the cycles from a slot in the counter to the vector unit's first read of its sums."""
-    return SLOT_TO_PORT_CYCLES + FEED_CYCLES + array_latency_cycles(config) + _SUMS_TO_READ_CYCLES
+    return SLOT_TO_PORT_CYCLES + feed_cycles(config) + array_latency_cycles(config) + _SUMS_TO_READ_CYCLES
 
 
 def add_delay_cycles(config: Config) -> int:

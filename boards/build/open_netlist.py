@@ -66,7 +66,7 @@ SINGLE_PORT = "\n".join(_single_port(words) for words in (32, 64, 128, 256))
 #: ABC9's own script with two more rewrites, `&syn3` and `&syn4`, and another search for choices, `&dch -x`.
 _ABC9 = "+&scorr;&sweep;&dc2;&syn3;&syn4;&dch,-x;&ps;&if,{W},{D},{R},-v;&mfs"
 #: Shortest shift register that becomes a LUT: a 7 series has two flip-flops per LUT, and flip-flops are less scarce.
-_LEAST_SHIFTS = 8
+_LEAST_SHIFTS = 12
 #: The `map_luts` step of `synth_xilinx`, with that script.
 _MAP_LUTS = ("opt_expr -mux_undef -noclkinv; read_verilog -icells -lib -specify +/xilinx/abc9_model.v; "
              f'abc9 -W 300 -script "{_ABC9}"; clean; xilinx_srl -fixed -minlen {_LEAST_SHIFTS}; '

@@ -15,9 +15,9 @@ BOARD = Board(
     platform="amaranth_boards.arty_a7:ArtyA7_35Platform",
     device=Device("XC7A35TI-1LCSG324", luts=20800, flip_flops=41600, multipliers=90, block_rams=50),
     toolchain=Toolchain.XILINX,
-    # 72 multipliers in the array, 16 in four lanes. LUTs are the scarcest resource.
-    config=Config("arty_a7", 9, 8, 4, 32 << 10, few_counters=1, dsp_preadders=1, block_uops=1),
+    # 64 multipliers in the array, with two products each, 16 in four lanes. LUTs are the scarcest resource.
+    config=Config("arty_a7", 16, 8, 4, 64 << 10, dsp_packing=2, few_counters=1, block_uops=1),
     clock_hz=100_000_000,
-    memories=(DDR3, OnChip(64 << 10)),
+    memories=(DDR3, OnChip(8 << 10)),
     loader=("-b", "arty"),
 )

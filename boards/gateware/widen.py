@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.boards.gateware.axi import OPEN_BURSTS, AxiSignature, channel_layout, connect_channel
-from tq_hw.hdl.parts.queues import Queue, SkidBuffer
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer, Stage
 
 __all__ = ["Widen"]
 
@@ -38,7 +38,7 @@ class Widen(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Shorten bursts and align addresses; queues record where in a wide beat each burst begins and ends."""
         m = Module()
-        m.submodules.b = answers = SkidBuffer(channel_layout("b", self._narrow, self._id_bits))
+        m.submodules.b = answers = Stage(channel_layout("b", self._narrow, self._id_bits))
         connect_channel(m, "b", self.o, answers.i, to_bus=False)
         connect_channel(m, "b", self.i, answers.o, to_bus=True)
         self._split(m, self._address(m, "ar"))
@@ -47,7 +47,7 @@ class Widen(wiring.Component):
 
     def _address(self, m: Module, channel: str) -> Queue:
         """Carry an address channel; return the queue of each burst's first and last position, in narrow beats."""
-        m.submodules[channel] = part = SkidBuffer(channel_layout(channel, self._wide, self._id_bits))
+        m.submodules[channel] = part = Stage(channel_layout(channel, self._wide, self._id_bits))
         connect_channel(m, channel, self.o, part.o, to_bus=True)
         m.submodules[f"{channel}_ends"] = ends = Queue(data.StructLayout({"first": self._place, "last": self._place}),
                                                        OPEN_BURSTS)
@@ -78,8 +78,9 @@ class Widen(wiring.Component):
     def _split(self, m: Module, ends: Queue) -> None:
         """Return the requested parts of a wide read beat, low bytes first; its error is that of each part."""
         layout = channel_layout("r", self._wide, self._id_bits)
-        m.submodules.r_wide, m.submodules.r = wide, out = SkidBuffer(layout), SkidBuffer(
-            channel_layout("r", self._narrow, self._id_bits))
+        # A register takes no LUT per bit of the wide beat; the narrow buffer keeps the path of `rready` short.
+        m.submodules.r_wide = wide = Stage(layout)
+        m.submodules.r = out = SkidBuffer(channel_layout("r", self._narrow, self._id_bits))
         connect_channel(m, "r", self.o, wide.i, to_bus=False)
         connect_channel(m, "r", self.i, out.o, to_bus=True)
         beat, final, taken = wide.o.payload, Signal(), Signal()
@@ -95,7 +96,7 @@ class Widen(wiring.Component):
 
     def _join(self, m: Module, ends: Queue) -> None:
         """Collect write beats until the wide one is full, or the burst ends."""
-        m.submodules.w = out = SkidBuffer(channel_layout("w", self._wide, self._id_bits))
+        m.submodules.w = out = Stage(channel_layout("w", self._wide, self._id_bits))
         connect_channel(m, "w", self.o, out.o, to_bus=True)
         full, taken = Signal(), Signal()
         place = self._counted(m, ends, taken, self.i.wlast)

@@ -9,7 +9,6 @@ from tq_hw.compiler.cost.read_bus import ReadBus
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import (
-    BEAT_TO_WORD_CYCLES,
     CODED_WORD_CYCLES,
     LOAD_GAP_CYCLES,
     LOAD_TAKE_GAP_CYCLES,
@@ -17,7 +16,9 @@ from tq_hw.isa.latency import (
     SENT_TO_DONE_CYCLES,
     STORE_AHEAD_CYCLES,
     STORE_GAP_CYCLES,
-    STORE_TO_BEAT_CYCLES,
+    STORE_TO_READ_CYCLES,
+    beat_to_word_cycles,
+    read_to_pack_cycles,
 )
 from tq_hw.isa.layout import BURST_BYTES
 from tq_hw.isa.memory import Memory
@@ -55,7 +56,7 @@ class Mover:
         count = f["count0"] * f["count1"] * runs
         taken = max(self._controls.offered(operation), self._load_free, behind)
         self._load_free = taken + runs + LOAD_TAKE_GAP_CYCLES
-        to_word = BEAT_TO_WORD_CYCLES + (CODED_WORD_CYCLES if f.get("coded") else 0)
+        to_word = beat_to_word_cycles(config) + (CODED_WORD_CYCLES if f.get("coded") else 0)
         first_word = taken + LOAD_TO_BURST_CYCLES + to_word
         beats = last_beat = 0
         if f.get("run_bytes", 0):
@@ -86,7 +87,7 @@ class Mover:
         per_run = moved_bytes(operation) // runs
         beats = run_beats(f | {"run_bytes": per_run}, config)
         taken = max(self._controls.offered(operation), self._store_free)
-        begin = max(taken + STORE_TO_BEAT_CYCLES, self._packed)
+        begin = max(taken + STORE_TO_READ_CYCLES + read_to_pack_cycles(config), self._packed)
         pack = max(words, beats)
         self._log.walk(self._log.stores, id(operation), begin, pack, words, walk_banks(f, _LOOPS, f["source"]))
         pack += self._waits.get(id(operation), 0)

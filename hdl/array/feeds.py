@@ -7,10 +7,10 @@ from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.array.steps import SLOT_FEEDS, Slot
-from tq_hw.hdl.parts.choose import rotate_up
+from tq_hw.hdl.parts.choose import TURN_BITS, rotate_up
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
-from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, FEED_CYCLES
+from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, feed_cycles, rotate_cycles
 
 __all__ = ["Feeds"]
 
@@ -25,7 +25,7 @@ class Feeds(wiring.Component):
     Members
     -------
     slot : In(Slot); data : In, the feeds' words, ARRAY_READ_LATENCY_CYCLES later
-    a, x, sel, swap : Out, to MacArray, FEED_CYCLES later than `slot`
+    a, x, sel, swap : Out, to MacArray, feed_cycles later than `slot`
     """
 
     slot: Any
@@ -46,15 +46,18 @@ class Feeds(wiring.Component):
         })
 
     def elaborate(self, platform: object) -> Module:
-        """First stage rotates, second stage selects."""
+        """First stage rotates, in one or two cycles, second stage selects."""
         m = Module()
         config, rows = self._config, range(self._config.rows)
         slot = delayed(m, self.slot, ARRAY_READ_LATENCY_CYCLES, "slot")
-        rotated = []
-        for g in range(SLOT_FEEDS):
-            word = Signal(8 * config.word_bytes, name=f"rotated{g}", reset_less=True)
-            m.d.sync += word.eq(rotate_up(m, self.data[g], slot.rotate[g], f"rotate{g}"))
-            rotated.append(word)
+        words, turn_bits = [self.data[g] for g in range(SLOT_FEEDS)], 0
+        if rotate_cycles(config) == 2:
+            turn_bits = TURN_BITS
+            words = [delayed(m, rotate_up(m, word, slot.rotate[g][:turn_bits], f"turn{g}"), 1, f"turned{g}")
+                     for g, word in enumerate(words)]
+            slot = delayed(m, slot, 1, "turned")
+        rotated = [delayed(m, rotate_up(m, word, slot.rotate[g][turn_bits:], f"rotate{g}", 8 << turn_bits), 1,
+                           f"rotated{g}") for g, word in enumerate(words)]
 
         # The feed of which a row takes its byte, or SLOT_FEEDS for the zero point.
         row_feed = [Signal(range(SLOT_FEEDS + 1), init=SLOT_FEEDS, name=f"row_feed{r}", reset_less=True) for r in rows]
@@ -76,6 +79,6 @@ class Feeds(wiring.Component):
         m.d.comb += [
             self.sel.eq(taps),
             self.x.as_value().eq(delayed(m, columns, 1, "columns")),
-            self.swap.eq(delayed(m, self.slot.swap, FEED_CYCLES, "swap", control=True)),
+            self.swap.eq(delayed(m, self.slot.swap, feed_cycles(config), "swap", control=True)),
         ]
         return m

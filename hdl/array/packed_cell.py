@@ -38,7 +38,7 @@ class PackedCell(wiring.Component):
     row : In(25), signed, `high * 2^16 + low`
     row_high : In(2), low bits of the high byte
     x_high : In(8), signed; x_low : In(8), the column byte + 128
-    weight : In(8), signed
+    weight : In(8), signed; idle : In(1), it counts as 0
     above : In(35), above_high : In(2), `total` and `total_high` of the cell above
     total : Out(35), sum of the packed products
     total_high : Out(2), sum of the high products modulo 4, one cycle before `total`
@@ -49,6 +49,7 @@ class PackedCell(wiring.Component):
     x_high: Signal
     x_low: Signal
     weight: Signal
+    idle: Signal
     above: Signal
     above_high: Signal
     total: Signal
@@ -58,7 +59,7 @@ class PackedCell(wiring.Component):
         self._columns = columns
         super().__init__({
             "row": In(signed(25)), "row_high": In(2), "x_high": In(signed(8)), "x_low": In(8), "weight": In(signed(8)),
-            "above": In(signed(TOTAL_BITS)), "above_high": In(2),
+            "idle": In(1), "above": In(signed(TOTAL_BITS)), "above_high": In(2),
             "total": Out(signed(TOTAL_BITS)), "total_high": Out(2)})
 
     def elaborate(self, platform: object) -> Module:
@@ -84,6 +85,8 @@ class PackedCell(wiring.Component):
             low_bit.eq(high[0] & self.weight[0]),
             high_bit.eq((high[1] & self.weight[0]) ^ (high[0] & self.weight[1])),
             total_high.eq(self.above_high + Cat(low_bit, high_bit))]
+        with m.If(self.idle):
+            m.d.sync += [factor.eq(0), low_bit.eq(0), high_bit.eq(0)]
         m.d.comb += [self.total.eq(total), self.total_high.eq(total_high)]
         return m
 

@@ -6,11 +6,13 @@ slots by the weight of its second row. It does the work of two cells of grid.py 
 
 from typing import Any
 
-from amaranth import Cat, Module, Mux, Signal, signed
+from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
+from amaranth.lib.memory import Memory
 
 from tq_hw.hdl.array.packed_cell import HIGH_BITS, PackedCell, PackedSums
 from tq_hw.hdl.array.packed_rows import Pair, packed_chains
+from tq_hw.hdl.parts.block_memory import block_read
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import PACKED_CELL_CYCLES, PACKED_OPERAND_CYCLES, packed_chain_cells
@@ -50,7 +52,7 @@ class PackedGrid:
                 for row in pair:
                     if row is not None and row % 3 == 0 and row // 3 < config.groups:
                         self._column_bytes(row // 3, position)
-        weight = delayed(m, array.weight, _PAIR_CYCLES, "weight")
+        self._weight = delayed(m, array.weight.as_value(), _PAIR_CYCLES, "weight")
         weight_row = delayed(m, array.weight_row, _PAIR_CYCLES, "weight_row", control=True)
         swap = delayed(m, array.swap, _PAIR_CYCLES, "swap", control=True)
         swaps: list[Any] = [swap]
@@ -60,9 +62,9 @@ class PackedGrid:
         for number, chain in enumerate(chains):
             above: list[Any] = [None] * config.cols
             for position, pair in chain.items():
-                weights = [None if row is None else self._weights(row, weight, weight_row[row], swaps[position])
-                           for row in pair]
-                above = self._cells(position, pair, weights, above)
+                writes = [Const(0) if row is None else weight_row[row] for row in pair]
+                weights, idle = self._weights(position, pair, writes, swaps[position])
+                above = self._cells(position, pair, weights, idle, above)
             sums.append([self._apart(cell, f"sums{number}_{c}") for c, cell in enumerate(above)])
         self._add(sums)
         return m
@@ -98,22 +100,31 @@ class PackedGrid:
                for c in range(config.cols)]
         self._columns[group] = [now, [delayed(m, byte, 1, f"x{group}_{c}_before") for c, byte in enumerate(now)]]
 
-    def _weights(self, row: int, weight: Any, write: Value, swap: Value) -> list[Any]:
-        """Return the active weights of a row. They and their shadows work as in MacArray."""
-        m, found = self._m, []
-        clear = Signal(name=f"clear{row}")
-        m.d.comb += clear.eq(swap & ~write)
-        for c in range(self._config.cols):
-            shadow = Signal(signed(8), name=f"shadow_{row}_{c}")
-            active = Signal(signed(8), name=f"active_{row}_{c}", reset_less=True)
-            with m.If(clear):
-                m.d.sync += shadow.eq(0)
-            with m.Elif(write):
-                m.d.sync += shadow.eq(weight[c])
+    def _weights(self, position: int, pair: Pair, writes: list[Value], swap: Value) -> tuple[Any, Value]:
+        """Return the weights of a cell's row in each column, and whether it has none, in time for the multipliers.
+
+        The rows of a cell keep their weights in a block RAM, those in use in one half and the next ones in the other.
+        """
+        m, config, name = self._m, self._config, f"weights{position}_{'_'.join(map(str, pair))}"
+        attributes: Any = {"ram_style": "block", "no_rw_check": 1}
+        memory: Any = Memory(shape=8 * config.cols, depth=4, init=[], attrs=attributes)
+        m.submodules[name] = memory
+        write = memory.write_port()
+        was, half = Signal(name=f"half_{name}"), Signal(name=f"next_half_{name}")
+        second = self._half(_PAIR_CYCLES + position)
+        m.d.comb += [half.eq(was ^ swap), write.en.eq(Cat(writes).any()), write.addr.eq(Cat(writes[1], ~half)),
+                     write.data.eq(self._weight)]
+        m.d.sync += was.eq(half)
+        lacks = []
+        for row, written in enumerate(writes):
+            loaded, active = Signal(name=f"loaded{row}_{name}"), Signal(name=f"active{row}_{name}")
+            m.d.sync += loaded.eq(written | loaded & ~swap)
             with m.If(swap):
-                m.d.sync += active.eq(shadow)
-            found.append(active)
-        return found
+                m.d.sync += active.eq(loaded)
+            lacks.append(~Mux(swap, loaded, active))
+        idle = Signal(name=f"idle_{name}", reset_less=True)
+        m.d.sync += idle.eq(Mux(second, lacks[1], lacks[0]))
+        return block_read(m, memory, 1, Cat(second, half), f"word_{name}"), idle
 
     def _operand(self, position: int, pair: Pair) -> tuple[Value, Value, Value, Value]:
         """Return a cell's row operand, the two low bits of its high byte, and which halves take column bytes.
@@ -136,14 +147,14 @@ class PackedGrid:
                      row_high.eq(high[:2])]
         return row, row_high, high[9], low[9]
 
-    def _cells(self, position: int, pair: Pair, weights: list[Any], above: list[Any]) -> list[Any]:
+    def _cells(self, position: int, pair: Pair, weights: Any, idle: Value, above: list[Any]) -> list[Any]:
         """Add a cell to each column of a chain; return them."""
         m, config = self._m, self._config
         row, row_high, takes_high, takes_low = self._operand(position, pair)
         groups = [None if r is None or r // 3 >= config.groups else r // 3 for r in pair]
         known = [g for g in groups if g is not None]
-        # Which cycle of the pair it is when the column operands are selected, and when the weight is.
-        making, second = self._half(_PAIR_CYCLES + position), self._half(PACKED_OPERAND_CYCLES + position)
+        # Which cycle of the pair it is when the column operands are selected.
+        making = self._half(_PAIR_CYCLES + position)
         found = []
         for c in range(config.cols):
             cell: Any = PackedCell(columns=bool(known))
@@ -157,8 +168,8 @@ class PackedGrid:
                 m.d.sync += [x_high.eq(Mux(takes_high, last, 0)),
                              x_low.eq(Mux(takes_low, before.as_unsigned() ^ 0x80, 0))]
                 m.d.comb += [cell.x_high.eq(x_high), cell.x_low.eq(x_low)]
-            factors = [0 if row_weights is None else row_weights[c] for row_weights in weights]
-            m.d.comb += [cell.row.eq(row), cell.row_high.eq(row_high), cell.weight.eq(Mux(second, *factors[::-1]))]
+            m.d.comb += [cell.row.eq(row), cell.row_high.eq(row_high), cell.weight.eq(weights.word_select(c, 8)),
+                         cell.idle.eq(idle)]
             if above[c] is not None:
                 m.d.comb += [cell.above.eq(above[c].total), cell.above_high.eq(above[c].total_high)]
             found.append(cell)

@@ -18,12 +18,12 @@ from tq_hw.hdl.signatures import AccReadSignature, ReadSignature, TableWriteSign
 from tq_hw.isa.config import Config
 from tq_hw.isa.control import Status
 from tq_hw.isa.latency import (
-    FEED_CYCLES,
     REWRITE_CYCLES,
     SLOT_TO_PORT_CYCLES,
     STEP_LEAST_CYCLES,
     TAG_LEAD_CYCLES,
     array_latency_cycles,
+    feed_cycles,
 )
 from tq_hw.isa.layout import Unit
 
@@ -88,7 +88,7 @@ class ArrayUnit(wiring.Component):
         config = self._config
         m.submodules.sequencer = sequencer = StepSequencer(config)
         m.submodules.slots = slots = SlotCounter(config)
-        m.submodules.weights = weights = WeightLoader(config, SLOT_TO_PORT_CYCLES + FEED_CYCLES)
+        m.submodules.weights = weights = WeightLoader(config, SLOT_TO_PORT_CYCLES + feed_cycles(config))
         m.submodules.feeds = feeds = Feeds(config)
         m.submodules.array = array = MacArray(config)
         m.submodules.accumulators = accumulators = Accumulators(config)
@@ -105,7 +105,7 @@ class ArrayUnit(wiring.Component):
 
         # Steps of fewer slots would add to a word whose last sum is not written yet.
         assert STEP_LEAST_CYCLES >= REWRITE_CYCLES
-        tag_cycles = FEED_CYCLES + array_latency_cycles(config) - TAG_LEAD_CYCLES
+        tag_cycles = feed_cycles(config) + array_latency_cycles(config) - TAG_LEAD_CYCLES
         m.d.comb += [
             slots.constants.eq(sequencer.constants),
             slots.weights_ready.eq(weights.ready), weights.start.eq(slots.start),

@@ -10,8 +10,9 @@ from amaranth.utils import ceil_log2
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.dma.load_plan import lane_bits, ring_size, window_beats
 from tq_hw.hdl.dma.store_plan import TakeLayout
-from tq_hw.hdl.parts.choose import rotate_up
+from tq_hw.hdl.parts.choose import TURN_BITS, rotate_up
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import rotate_cycles
 from tq_hw.isa.layout import BURST_BYTES
 
 __all__ = ["Packer"]
@@ -61,21 +62,31 @@ class Packer(wiring.Component):
         return m
 
     def _shift(self, m: Module, word: "_Word") -> None:
-        """Stage 1: rotate each byte to its position modulo the ring size: the same for all beats of the window."""
+        """Stage 1, of one or two cycles: rotate each byte to its position modulo the ring size.
+
+        It is the same for all beats of the window.
+        """
         config, lanes = self._config, lane_bits(self._config)
-        flipped = Signal(len(word.turned))
+        first = _Asked(config)
         m.d.comb += [
-            self.i.ready.eq(~word.valid | word.ready),
-            flipped.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0)),
-        ]
-        asked = self.i.payload
-        turned = rotate_up(m, flipped, asked.origin[:ceil_log2(ring_size(config))], "turned")
-        with m.If(self.i.ready):
-            ones = (Const(1, config.word_bytes + 1) << asked.take)[:config.word_bytes + 1] - 1
+            first.valid.eq(self.i.valid), self.i.ready.eq(first.ready), first.take.eq(self.i.payload),
+            first.turned.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0))]
+        turn_bits = 0
+        if rotate_cycles(config) == 2:
+            turn_bits, asked = TURN_BITS, first
+            first = _Asked(config)
+            m.d.comb += asked.ready.eq(~first.valid | first.ready)
+            with m.If(asked.ready):
+                m.d.sync += [first.valid.eq(asked.valid), first.take.eq(asked.take), first.turned.eq(
+                    rotate_up(m, asked.turned, asked.take.origin[:turn_bits], "turned"))]
+        m.d.comb += first.ready.eq(~word.valid | word.ready)
+        count = first.take.origin[turn_bits:ceil_log2(ring_size(config))]
+        ones = (Const(1, config.word_bytes + 1) << first.take.take)[:config.word_bytes + 1] - 1
+        with m.If(first.ready):
             m.d.sync += [
-                word.valid.eq(self.i.valid), word.take.eq(asked),
-                word.turned.eq(turned),
-                word.marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
+                word.valid.eq(first.valid), word.take.eq(first.take),
+                word.turned.eq(rotate_up(m, first.turned, count, "rotated", 8 << turn_bits)),
+                word.marked.eq(ones[:config.word_bytes] << first.take.place[:lanes]),
             ]
 
     def _lay(self, m: Module, word: "_Word", window: "_Window") -> None:
@@ -135,6 +146,16 @@ class Packer(wiring.Component):
             m.d.sync += [
                 get.eq(get + 1), in_run.eq(~run_end), next_addr.eq(addr + 1), length.eq(Mux(close, 0, length + 1)),
             ]
+
+
+class _Asked:
+    """A word before stage 1, or between its halves: rotated by none or the low bits of its origin."""
+
+    def __init__(self, config: Config) -> None:
+        self.valid = Signal()
+        self.ready = Signal()
+        self.take: Any = Signal(TakeLayout(config), reset_less=True)
+        self.turned = Signal(8 * ring_size(config), reset_less=True)
 
 
 class _Word:

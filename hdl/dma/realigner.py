@@ -9,10 +9,12 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.dma.load_plan import WordLayout, ring_size, window_beats, word_beats
-from tq_hw.hdl.parts.choose import rotate_down
+from tq_hw.hdl.parts.choose import TURN_BITS, rotate_down
+from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.parts.queues import Queue
 from tq_hw.hdl.signatures import WriteSignature
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import rotate_cycles
 
 __all__ = ["Realigner"]
 
@@ -25,7 +27,8 @@ class Realigner(wiring.Component):
 
     The window is a ring of registers that beats enter in order, at most one per cycle. A planned word waits in a
     register until the beats that it needs have arrived, then leaves, at most one per cycle. Bytes outside its memory
-    lanes are the fill value. It is at the port two stages later.
+    lanes are the fill value. It is at the port two stages later, of which the second
+    takes `rotate_cycles`.
 
     Members
     -------
@@ -51,6 +54,8 @@ class Realigner(wiring.Component):
 
     def __init__(self, config: Config) -> None:
         self._config = config
+        #: Bits of the rotation that stage 1 serves: its LUTs of six inputs have room for one.
+        self._turn_bits = rotate_cycles(config) - 1
         decoder = {"row_can": In(1), "row_take": Out(1), "row_last": Out(1), "row": In(8 * config.cols)}
         super().__init__({
             "i": In(stream.Signature(WordLayout(config))), "beats": In(stream.Signature(8 * config.bus_bytes)),
@@ -100,52 +105,85 @@ class Realigner(wiring.Component):
         with m.If(self.beats.valid & self.beats.ready):
             m.d.sync += [window[put].eq(self.beats.payload), put.eq(put + 1)]
 
-        # Stage 1: the bytes of the word, each at its address modulo the ring size.
-        ring_bytes = ring_size(config)
-        rotation_bits = ceil_log2(ring_bytes)
-        cut_valid = Signal()
-        cut = Signal(8 * ring_bytes, reset_less=True)
-        cut_word = Signal(WordLayout(config), reset_less=True)
-        from_memory = Signal(config.word_bytes)
-        # Of the window's parts of that size, the word begins in one; its bytes below that position are in the next.
-        parts = Cat(window)
-        rotation, part = word.place[:rotation_bits], word.place[rotation_bits:]
+        # Stage 1: the bytes of the word, each at its address modulo the ring size, or moved down by the lowest bits.
+        cut = Signal(8 * ring_size(config), reset_less=True)
+        part = _Part(config)
         m.d.sync += [
-            cut_valid.eq(go), cut_word.eq(word),
-            cut.eq(Cat(Cat(parts[8 * at:8 * at + 8] for at in range(byte, slots * config.bus_bytes, ring_bytes))
-                       .word_select((part + (rotation > byte))[:len(part)], 8) for byte in range(ring_bytes))),
-            from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
-                               for lane in range(config.word_bytes))),
+            part.valid.eq(go), part.word.eq(word), cut.eq(self._cut(Cat(window), word.place)),
+            part.from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
+                                    for lane in range(config.word_bytes))),
         ]
 
-        self._to_port(m, ready, cut, cut_valid, cut_word, from_memory)
+        self._to_port(m, ready, cut, part)
         m.d.comb += [self.idle.eq(held == 0), self.stall.eq(word_valid & ~go | self.port.en & ~self.port.grant)]
         return m
 
-    def _to_port(self, m: Module, ready: Signal, cut: Signal, cut_valid: Signal, cut_word: Any,
-                 from_memory: Signal) -> None:
-        """Stage 2: rotate the first byte to lane 0, then the port.
+    def _cut(self, window: Value, place: Value) -> Value:
+        """Return a byte of the window for each position in the ring.
 
-        Nothing stalls after stage 1, so up to three words may be in flight that the queue's level does not include.
+        Of the window's two parts of that size, the word begins in one; its bytes below that position are in the other.
         """
-        config = self._config
+        ring_bytes, turn_bits = ring_size(self._config), self._turn_bits
+        rotation, part = place[:ceil_log2(ring_bytes)], place[ceil_log2(ring_bytes):]
+        found = []
+        for byte in range(ring_bytes):
+            # The byte, or the one above, if that bit of the rotation is served here.
+            places = [(byte + turn) % ring_bytes for turn in range(1 << turn_bits)]
+            parts = Array((part + (rotation > each))[:len(part)] for each in places)
+            choices = Cat(window[8 * at:8 * at + 8] for each in places
+                          for at in range(each, len(window) // 8, ring_bytes))
+            index = Cat(parts[rotation[:turn_bits]], rotation[:turn_bits]) if turn_bits else parts[0]
+            found.append(choices.word_select(index, 8))
+        return Cat(found)
+
+    def _to_port(self, m: Module, ready: Signal, cut: Signal, part: "_Part") -> None:
+        """Stage 2, of one or two cycles: rotate the first byte to lane 0, then the port.
+
+        Nothing stalls after stage 1, so up to three or four words may be in flight that the queue's level does not
+        include.
+        """
+        config, turn_bits = self._config, self._turn_bits
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
-        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3)
-        turned = rotate_down(m, cut, cut_word.place[:ceil_log2(ring_size(config))], "turned")
-        inverted = Mux(cut_word.flip, 0x80, 0)
-        others: list[Value] = [cut_word.fill] * config.word_bytes
+        cycles = rotate_cycles(config)
+        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 2 - cycles)
+        turned: Value = cut
+        if cycles == 2:
+            count = part.word.place[turn_bits:turn_bits + TURN_BITS]
+            turned = delayed(m, rotate_down(m, turned, count, "turn", 8 << turn_bits), 1, "turned")
+            part, turn_bits = part.later(m), turn_bits + TURN_BITS
+        turned = rotate_down(m, turned, part.word.place[turn_bits:ceil_log2(ring_size(config))], "rotated",
+                             8 << turn_bits)
+        inverted = Mux(part.word.flip, 0x80, 0)
+        others: list[Value] = [part.word.fill] * config.word_bytes
         if config.compressed_weights:
-            rows = [self.row.word_select(lane, 8) for lane in range(config.cols)]
-            others[:config.cols] = [Mux(cut_word.coded, row, cut_word.fill) for row in rows]
+            row = delayed(m, self.row, cycles - 1, "row")
+            rows = [row.word_select(lane, 8) for lane in range(config.cols)]
+            others[:config.cols] = [Mux(part.word.coded, row, part.word.fill) for row in rows]
         m.d.comb += [
-            out.i.valid.eq(cut_valid),
-            out.i.payload.addr.eq(cut_word.addr), out.i.payload.last.eq(cut_word.last),
+            out.i.valid.eq(part.valid),
+            out.i.payload.addr.eq(part.word.addr), out.i.payload.last.eq(part.word.last),
             out.i.payload.data.eq(Cat(
                 Mux(use, turned.word_select(lane, 8) ^ inverted, others[lane])
-                for lane, use in enumerate(from_memory))),
+                for lane, use in enumerate(part.from_memory))),
             self.port.en.eq(out.o.valid), self.port.addr.eq(out.o.payload.addr),
             self.port.data.eq(out.o.payload.data),
             self.port.mask.eq(Const(1).replicate(config.word_bytes)), out.o.ready.eq(self.port.grant),
         ]
         m.d.sync += self.done.eq(self.port.en & self.port.grant & out.o.payload.last)
+
+
+class _Part:
+    """A word after stage 1: which of its lanes come from memory."""
+
+    def __init__(self, config: Config) -> None:
+        self.valid = Signal(name="cut_valid")
+        self.word: Any = Signal(WordLayout(config), name="cut_word", reset_less=True)
+        self.from_memory = Signal(config.word_bytes)
+        self._config = config
+
+    def later(self, m: Module) -> "_Part":
+        """Return the same a cycle later."""
+        part = _Part(self._config)
+        m.d.sync += [part.valid.eq(self.valid), part.word.eq(self.word), part.from_memory.eq(self.from_memory)]
+        return part

@@ -6,7 +6,10 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.utils import ceil_log2
 
-__all__ = ["choose_later", "is_one_of", "part_at", "rotate_down", "rotate_up"]
+__all__ = ["TURN_BITS", "choose_later", "is_one_of", "part_at", "rotate_down", "rotate_up"]
+
+#: Bits of a count of lanes that one LUT of six inputs serves.
+TURN_BITS = 2
 
 
 def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
@@ -53,17 +56,21 @@ def _choose(index: Value, choices: Sequence[Value]) -> Value:
     return choices[0]
 
 
-def rotate_up(m: Module, word: Signal, lanes: Value, name: str) -> Signal:
-    """Return the word's bytes moved up by `lanes`, modulo its length (a power of two)."""
-    return _rotated(m, word, lanes, name, 8)
+def rotate_up(m: Module, word: Value, lanes: Value, name: str, lane_bits: int = 8) -> Value:
+    """Return the word moved up by `lanes` lanes of `lane_bits` bits, modulo its length (a power of two of lanes).
+
+    A LUT of six inputs rotates a bit by TURN_BITS bits of `lanes`. For words of 16 bytes a register is worth its place
+    between two such LUTs, because ABC makes three of them otherwise.
+    """
+    return _rotated(m, word, lanes, name, lane_bits)
 
 
-def rotate_down(m: Module, word: Signal, lanes: Value, name: str) -> Signal:
-    """Return the word's bytes moved down by `lanes`, modulo its length (a power of two)."""
-    return _rotated(m, word, lanes, name, -8)
+def rotate_down(m: Module, word: Value, lanes: Value, name: str, lane_bits: int = 8) -> Value:
+    """Return the word moved down by `lanes` lanes of `lane_bits` bits, modulo its length."""
+    return _rotated(m, word, lanes, name, -lane_bits)
 
 
-def _rotated(m: Module, word: Signal, lanes: Value, name: str, bits: int) -> Signal:
+def _rotated(m: Module, word: Value, lanes: Value, name: str, bits: int) -> Value:
     for bit in range(len(lanes)):
         moved = Signal(len(word), name=f"{name}_{bit}")
         m.d.comb += moved.eq(Mux(lanes[bit], word.rotate_left(bits << bit), word))

@@ -11,12 +11,12 @@ import pytest
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.latency import (
     ARRAY_START_CYCLES,
-    FEED_CYCLES,
     SLOT_TO_PORT_CYCLES,
     STAGE_RESULT,
     TAG_LEAD_CYCLES,
     WEIGHTS_ASKED_CYCLES,
     array_latency_cycles,
+    feed_cycles,
     sums_delay_cycles,
 )
 
@@ -36,7 +36,7 @@ def test_a_tile_takes_what_is_documented(config: Config) -> None:
     slot = seen["begin"][0] + 1  # the counter has its first slot in the cycle after
     sums = [cycle + TAG_LEAD_CYCLES for cycle in seen["keep"]]
     assert seen["read"][0] == slot + SLOT_TO_PORT_CYCLES
-    assert sums[0] == seen["read"][0] + FEED_CYCLES + array_latency_cycles(config)
+    assert sums[0] == seen["read"][0] + feed_cycles(config) + array_latency_cycles(config)
     assert len(sums) == tile_run.SLOTS * tile_run.STEPS
     last = slot + len(sums) - 1
     assert seen["full"][0] == seen["take"][0] == last + sums_delay_cycles(config)

@@ -8,10 +8,12 @@ import pytest
 from amaranth.sim import Simulator
 
 from tq_hw.hdl.scratchpad import READ_CLIENTS, Scratchpad
-from tq_hw.isa.config import PRESETS
+from tq_hw.isa.config import PRESETS, Config
 from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES
 
 TINY = PRESETS["tiny"]
+#: A word is four beats: store and b share a port, load and out, too.
+SHARED = replace(TINY, requantize_lanes=1)
 FEEDS = ("feed0", "feed1", "feed2")
 ARRAY = (*FEEDS, "weights")
 
@@ -37,7 +39,9 @@ async def write(ctx: Any, dut: Any, addr: int, data: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(2))
-def test_random_traffic(seed: int) -> None:
+@pytest.mark.parametrize("config", [pytest.param(TINY, id="own"), pytest.param(SHARED, id="shared")])
+def test_random_traffic(config: Config, seed: int) -> None:
+    assert config.shares_ports == (config is SHARED)
     rng = random.Random(seed)
     words, width = 64, TINY.word_bytes
 
@@ -65,6 +69,8 @@ def test_random_traffic(seed: int) -> None:
             wins = {name for name in asked if name in FEEDS}
             for names, taken in ((["weights"], {asked[name] % 4 for name in wins}), (["a", "b", "store"], set(array))):
                 for name in names:
+                    if name == "store" and config.shares_ports and "b" in asked:
+                        taken |= {0, 1, 2, 3}
                     if name in asked and asked[name] % 4 not in taken:
                         wins.add(name)
                     taken |= {asked[name] % 4} if name in asked else set()
@@ -90,7 +96,8 @@ def test_random_traffic(seed: int) -> None:
                 latency = ARRAY_READ_LATENCY_CYCLES if name in ARRAY else READ_LATENCY_CYCLES
                 pending.append((now + latency, name, addr, model[addr]))
             waiting = {name: addr for name, addr in asked.items() if name not in wins}
-            if "out" in writes and "load" in writes and writes["out"][0] % 4 == writes["load"][0] % 4:
+            if "out" in writes and "load" in writes and (
+                    config.shares_ports or writes["out"][0] % 4 == writes["load"][0] % 4):
                 assert not ctx.get(dut.load.grant)
                 del writes["load"]
             for name, (addr, data, mask) in writes.items():
@@ -104,7 +111,7 @@ def test_random_traffic(seed: int) -> None:
             await ctx.tick()
             assert not any(ctx.get(getattr(dut, name).beyond) for name in (*READ_CLIENTS, "out", "load"))
 
-    simulate(TINY, bench)
+    simulate(config, bench)
 
 
 @pytest.mark.parametrize("name", [*READ_CLIENTS, "out", "load"])

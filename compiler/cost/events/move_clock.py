@@ -11,18 +11,18 @@ from tq_hw.compiler.cost.events.in_order import InOrder
 from tq_hw.compiler.cost.events.walks import bank_masks
 from tq_hw.compiler.cost.operation_cycles import moved_bytes
 from tq_hw.compiler.stream.stream import Operation
-from tq_hw.isa.config import Config
+from tq_hw.isa.config import BANKS, Config
 from tq_hw.isa.latency import (
-    BEAT_TO_WORD_CYCLES,
     CODED_WORD_CYCLES,
     LOAD_GAP_CYCLES,
     LOAD_TAKE_GAP_CYCLES,
     LOAD_TO_BURST_CYCLES,
-    READ_TO_PACK_CYCLES,
     SENT_TO_DONE_CYCLES,
     STORE_GAP_CYCLES,
-    STORE_TO_BEAT_CYCLES,
+    STORE_TO_READ_CYCLES,
     STORE_WORDS_AHEAD,
+    beat_to_word_cycles,
+    read_to_pack_cycles,
 )
 from tq_hw.isa.layout import BURST_BYTES
 from tq_hw.isa.memory import Memory
@@ -75,18 +75,20 @@ class _Words:
 
     Members
     -------
-    banks : bit masks of its words' banks
+    banks : bit masks of the banks in which the vector unit's writes delay its words
     there : arrivals of bursts, the words up to their end, and their beats
     last : arrival of its last beat, None if not known yet
     """
 
-    def __init__(self, operation: Operation, beats: int) -> None:
+    def __init__(self, config: Config, operation: Operation, beats: int) -> None:
         f = operation.fields
         self.operation = operation
         self.banks = bank_masks(f["destination"], *((f[f"count{level}"], f.get(f"step{level}", 0))
                                                     for level in range(4)))
+        if config.shares_ports:
+            self.banks = bytes([(1 << BANKS) - 1]) * len(self.banks)
         self._beats, self._came = beats, 0
-        self._to_word = BEAT_TO_WORD_CYCLES + (CODED_WORD_CYCLES if f.get("coded") else 0)
+        self._to_word = beat_to_word_cycles(config) + (CODED_WORD_CYCLES if f.get("coded") else 0)
         self.there: deque[tuple[int, int, int]] = deque()
         self.last: int | None = None
 
@@ -110,8 +112,8 @@ class _Words:
 class WordClock:
     """Writes the words of loads, which have lower priority than those of the vector unit."""
 
-    def __init__(self, controls: EventControls, log: BankLog, bus: BusClock) -> None:
-        self._controls, self._log, self._bus = controls, log, bus
+    def __init__(self, config: Config, controls: EventControls, log: BankLog, bus: BusClock) -> None:
+        self._config, self._controls, self._log, self._bus = config, controls, log, bus
         self._queue: deque[_Words] = deque()
         #: For the oldest load: the next word, and when it may be written.
         self._number, self._at = 0, 0
@@ -122,7 +124,7 @@ class WordClock:
 
     def add(self, operation: Operation, beats: int) -> _Words:
         """Queue a load."""
-        self._queue.append(_Words(operation, beats))
+        self._queue.append(_Words(self._config, operation, beats))
         return self._queue[-1]
 
     def time(self) -> int | None:
@@ -177,6 +179,7 @@ class StoreClock(InOrder):
         #: Times at which the newest words are packed, and at which the beats of all are.
         self._packs: deque[int] = deque([0] * STORE_WORDS_AHEAD, maxlen=STORE_WORDS_AHEAD)
         self._packed = 0.0
+        self._to_pack = read_to_pack_cycles(config)
 
     def time(self) -> int | None:
         """Return when the unit requests its next word; None: not before another unit advances."""
@@ -196,7 +199,7 @@ class StoreClock(InOrder):
         self._bursts = self._burst_ends(f, moved_bytes(operation) // (f["count2"] * f["count3"]))
         self._pace = max(1.0, sum(beats for _, beats in self._bursts) / len(self._banks))
         self._taken = max(self._controls.offered(operation), self._free)
-        self._at = self._taken + STORE_TO_BEAT_CYCLES - READ_TO_PACK_CYCLES
+        self._at = self._taken + STORE_TO_READ_CYCLES
 
     def _burst_ends(self, f: Mapping[str, int], run_bytes: int) -> deque[tuple[int, int]]:
         """Return, for each burst, the words after which it is packed, and its beats."""
@@ -223,7 +226,7 @@ class StoreClock(InOrder):
             bank = self._banks[number]
             while at < arrays and array[at] & bank or at < readings and reads[at] & bank:
                 at += 1
-            packed = max(packed, at + READ_TO_PACK_CYCLES)
+            packed = max(packed, at + self._to_pack)
             packs.append(int(packed))
             packed += pace
             at += 1

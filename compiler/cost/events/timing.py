@@ -56,7 +56,7 @@ class _Clock:
         self.controls, log = EventControls(queues.words, memory, bus), BankLog()
         self._waiting = deque(stream.by_unit[Unit.ARRAY])
         self._array = ArrayClock(config, self.controls, log.put_tile)
-        written = WordClock(self.controls, log, bus)
+        written = WordClock(config, self.controls, log, bus)
         loads, stores = stream.by_unit[Unit.LOAD], stream.by_unit[Unit.STORE]
         self._units: tuple[_Unit, ...] = (
             bus, written, LoadClock(config, self.controls, bus, written, loads),

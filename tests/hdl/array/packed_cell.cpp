@@ -16,15 +16,17 @@ int main() {
     int64_t above = 0;
     int above_high = 0;
     for (int from = 0; from < FROMS; from++)
-        for (int w = -128; w < 128; w++)
+        for (int factor = -128; factor <= 128; factor++)  // 128: idle, with some weight at its port
             for (int h = -128; h < 128; h++)
                 for (int l = -128; l < 128; l++) {
+                    const int w = factor < 128 ? factor : 0;
                     const int row_high = from & 1 ? 0 : h, row_low = from & 2 ? -128 : l;
                     cell.row = uint32_t(row_high * 65536 + row_low) & 0x1ffffff;
                     cell.row_high = row_high & 3;
                     cell.x_high = from & 1 ? h & 255 : 0;
                     cell.x_low = from & 2 ? (l + 128) & 255 : 0;
-                    cell.weight = w & 255;
+                    cell.weight = (factor < 128 ? factor : l) & 255;
+                    cell.idle = factor == 128;
                     cell.clk = 0;
                     cell.eval();
                     // After the last edge: the sum of three cycles ago, the bits modulo 4 of two cycles ago.

@@ -9,16 +9,17 @@ from tq_hw.compiler.cost.operation_cycles import moved_bytes, run_beats
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.isa.config import Config, load_config
 from tq_hw.isa.latency import (
-    BEAT_TO_WORD_CYCLES,
     FETCH_TO_BEAT_CYCLES,
     FETCH_TO_WORD_CYCLES,
     LOAD_GAP_CYCLES,
     LOAD_TO_BURST_CYCLES,
     OFFER_CYCLES,
     SENT_TO_DONE_CYCLES,
-    STORE_TO_BEAT_CYCLES,
+    STORE_TO_READ_CYCLES,
     TAKE_CYCLES,
     TOKEN_CYCLES,
+    beat_to_word_cycles,
+    read_to_pack_cycles,
 )
 from tq_hw.isa.layout import FETCH_BYTES, Unit
 from tq_hw.isa.memory import YARDSTICK
@@ -69,7 +70,7 @@ def first_taken(load: Seen) -> int:
     return YARDSTICK.latency_cycles + FETCH_TO_WORD_CYCLES + load.commands + OFFER_CYCLES + TAKE_CYCLES[Unit.LOAD]
 
 
-@pytest.mark.parametrize("config", ["tiny", "n8"])
+@pytest.mark.parametrize("config", ["tiny", "n8", "n16x8"])
 def test_loads_take_what_is_documented(config: str) -> None:
     seen = run("quantize", load_config(config))
     first, second, third, *_ = seen.loads
@@ -77,10 +78,10 @@ def test_loads_take_what_is_documented(config: str) -> None:
         assert load.taken == first_taken(load)
     commands = ceil_div(seen.command_bytes, load_config(config).bus_bytes)
     assert FETCH_TO_BEAT_CYCLES + commands < first.taken + LOAD_TO_BURST_CYCLES  # the bus is free
-    assert first.done == (first.taken + LOAD_TO_BURST_CYCLES + YARDSTICK.latency_cycles + BEAT_TO_WORD_CYCLES
-                          + max(first.words, first.beats))
+    assert first.done == (first.taken + LOAD_TO_BURST_CYCLES + YARDSTICK.latency_cycles
+                          + beat_to_word_cycles(load_config(config)) + max(first.words, first.beats))
     for before, load in ((first, second), (second, third)):
-        assert load.done == before.done - 1 + LOAD_GAP_CYCLES + load.words
+        assert load.done == before.done + max(LOAD_GAP_CYCLES - 1 + load.words, load.beats)
 
 
 def test_a_load_waits_for_the_words_that_fetch_requested() -> None:
@@ -93,10 +94,10 @@ def test_a_load_waits_for_the_words_that_fetch_requested() -> None:
     assert first.taken == first_taken(first)
     beat = YARDSTICK.latency_cycles + FETCH_TO_BEAT_CYCLES - 1 + commands
     assert beat > first.taken + LOAD_TO_BURST_CYCLES + YARDSTICK.latency_cycles
-    assert first.done == beat + BEAT_TO_WORD_CYCLES + max(first.words, first.beats)
+    assert first.done == beat + beat_to_word_cycles(config) + max(first.words, first.beats)
 
 
-@pytest.mark.parametrize("config", ["tiny", "n8"])
+@pytest.mark.parametrize("config", ["tiny", "n8", "n16x8"])
 def test_a_store_takes_what_is_documented(config: str) -> None:
     """A store of one burst, sent when its last word is packed, while nothing else reads the scratchpad."""
     seen = run("softmax", load_config(config))
@@ -104,5 +105,6 @@ def test_a_store_takes_what_is_documented(config: str) -> None:
     assert alone[0].taken == max(seen.vector) + TOKEN_CYCLES + TAKE_CYCLES[Unit.STORE]
     for store in alone:
         assert store.words > 1  # the beat of a single word leaves a cycle later
-        assert store.done == (store.taken + STORE_TO_BEAT_CYCLES + store.words + store.beats + SENT_TO_DONE_CYCLES
+        assert store.done == (store.taken + STORE_TO_READ_CYCLES + read_to_pack_cycles(load_config(config))
+                              + max(store.words, store.beats) + store.beats + SENT_TO_DONE_CYCLES
                               + YARDSTICK.latency_cycles)
