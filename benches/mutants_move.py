@@ -161,7 +161,8 @@ MOVE_MUTANTS = (
     *mutants("dma/realigner.py", ("tests/hdl/dma/test_load.py",), {
         "test_random_operations": (
             ("fill bytes flipped as well", "^ inverted, others[lane])", "^ inverted, others[lane] ^ inverted)"),
-            ("realigner's words without room", "out.level <= _WAITING_WORDS - 3", "out.level <= _WAITING_WORDS - 1"),
+            ("realigner's words without room", "out.level <= _WAITING_WORDS - 2 - cycles",
+             "out.level <= _WAITING_WORDS - 1"),
             ("load done before its last word is granted",
              "self.done.eq(self.port.en & self.port.grant & out.o.payload.last)",
              "self.done.eq(self.port.en & out.o.payload.last)"),
@@ -194,13 +195,19 @@ MOVE_MUTANTS = (
         "test_random_traffic": (
             ("scratchpad word of the wrong bank", "Array(found)[delayed(", "Array(found)[~delayed("),
             ("load's write allowed in a bank that the output writes",
-             "load.grant.eq(~(out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])))", "load.grant.eq(1)"),
+             "load.grant.eq(~collide)", "load.grant.eq(1)"),
             ("output's byte mask taken from the load", "Mux(by_out, out.mask, Mux(by_load, load.mask, 0))",
              "Mux(by_out, load.mask, Mux(by_load, load.mask, 0))"),
             ("bank written where nobody asks", "Mux(by_load, load.mask, 0)", "load.mask"),
             ("weights read as a feed reads the bank", "wanted.eq(wants[name] & ~by_array)", "wanted.eq(wants[name])"),
             ("array's word a cycle early", "ARRAY_READ_LATENCY_CYCLES - late if name in _ARRAY else 0", "0"),
-            ("reads of A not kept from those of B and of the store", "before = before | port.wants", "before |= 0"),
+            ("reads of A not kept from those of B and of the store", "before = before | ports[name].wants",
+             "before |= 0"),
+            ("store's read beside one of B through the port that they share", "chosen.eq(wants[name][index] & ~(taken |",
+             "chosen.eq(wants[name][index] & ~(taken & 0 |"),
+            ("store granted what goes to B", 'before | by_b.replicate(BANKS) if name == "store" else before', "before"),
+            ("load granted what the output writes", "collide = out.en if shared else", "collide = "),
+            ("word of the store's bank for B", 'Mux(by_b, numbers["b"], numbers.pop("store"))', 'numbers.pop("store")'),
         ),
         "test_an_address_beyond_the_end_is_reported": (
             ("scratchpad's end one bit too far", "(port.addr >> _BANK_BITS + row_bits).any()",

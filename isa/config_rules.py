@@ -90,8 +90,8 @@ RULES: Sequence[Rule] = (
     Rule("acc_open", "must be 0 or acc_buffers", lambda sizes: (0, sizes.acc_buffers),
          "a few LUTs; a first layer of 1x1 kernels begins before its input is loaded"),
     Rule("dsp_packing", "must be 0 or 2", _always(0, 2),
-         "half the multipliers of the array where one takes 25 bits by 8 (DSP48E1), for some LUTs; steps of the array "
-         "of an odd number of cycles take one more"),
+         "half the multipliers of the array where one takes 25 bits by 8 (DSP48E1), for some LUTs and two block RAMs "
+         "(of 18 Kbit) per two rows and eight columns; steps of the array of an odd number of cycles take one more"),
     Rule("block_uops", "must be 0 or 1", _always(0, 1),
          "four block RAMs (of 18 Kbit) in place of LUTs for the vector unit's programs"),
     Rule("bus_bytes", "must be 4, 8 or 16", _always(4, 8, 16),

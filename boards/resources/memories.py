@@ -58,6 +58,8 @@ def _memories(config: Config) -> Iterator[_Memory]:
     beat = 8 * config.bus_bytes
     yield _Memory("scratchpad", 8 * config.word_bytes, config.scratchpad_words // BANKS, BANKS, True)
     yield _Memory("array", 32 * config.cols, acc_depth(config), 2)
+    # Weights of the two rows of a packed cell: those in use and the next ones.
+    yield _Memory("array", 8 * config.cols, 4, ceil_div(config.rows, 2) * (config.dsp_packing != 0), shallow=True)
     yield _Memory("vector", 32 * config.requantize_lanes, config.vector_words, 2)
     yield _Memory("vector", 32, 512, 2 * config.requantize_lanes)
     yield _Memory("vector", 32, config.uops, UOP_WORDS * config.block_uops, shallow=True)

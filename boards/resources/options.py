@@ -16,13 +16,13 @@ __all__ = ["added_by_options"]
 
 #: Additional cells of an array cell for two products, compared with two cells for one product, in grids synthesized
 #: both ways (16 x 8 for a 7 series, 4 x 4 for the others). A 7 series has most of the flip-flops in its multipliers.
-_PACKED_CELL = {"xc7": {"luts": 11.9, "carries": 1.6, "flip_flops": 55.4},
-                "ecp5": {"luts": 29.9, "carries": 26.3},
-                "gowin": {"luts": 25.9, "carries": 50.8}}
+_PACKED_CELL = {"xc7": {"luts": 3.6, "carries": 1.6, "flip_flops": 24.2},
+                "ecp5": {"luts": 23.4, "carries": 26.3},
+                "gowin": {"luts": 27.4, "carries": 50.8}}
 #: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, less the bits of
-#: two sums beyond 18; per column (sums to split, weights and bytes that wait); per square of the rows (negative, since
-#: bytes wait half as long). From six grids of 4 x 4 to 18 x 2, elaborated both ways; the error is at most 6 %.
-_PACKED_GRID, _PACKED_SUM_BITS = (309.4, 52.7, 119.2, -0.828), 18
+#: two sums beyond 18; per column (sums to split, bytes that wait); per square of the rows (negative, since bytes wait
+#: half as long). From six grids of 4 x 4 to 18 x 2, synthesized both ways; the error is at most 6 %.
+_PACKED_GRID, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
 #: Cells that the decoder of compressed weights adds to the load unit, by columns, from load units synthesized both
 #: ways. They grow in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): interpolated
 #: between two machines of one step; elsewhere the nearest machine counts. Fewer LUTs at 20 columns: even without a

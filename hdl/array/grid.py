@@ -40,8 +40,8 @@ class MacArray(wiring.Component):
     swap : In(1), this slot is the first that uses the weights written last. Row r changes when the slot
         reaches it, and its shadow weights become 0 unless they are written in that same cycle
     weight : In(cols bytes), weights of the rows in `weight_row`, signed
-    weight_row : In(rows), shadow row written in this cycle, one at most with `dsp_packing`. Row r must be written after row r of the
-        previous step has changed (cycle of that `swap` + r), and not after its own change
+    weight_row : In(rows), shadow rows written in this cycle, one at most with `dsp_packing`. Row r must be written
+        after row r of the previous step has changed (cycle of that `swap` + r), and not after its own change
     psum : Out(cols sums), signed
     """
 

@@ -120,7 +120,7 @@ def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
     packed = replace(plain, dsp_packing=2)
     one, two = (estimate_resources(config, "xc7").units["array"] for config in (plain, packed))
     assert (one["multipliers"], two["multipliers"]) == (128, 64)
-    assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (762, 3546)
+    assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (230, 1549)
 
 
 @pytest.mark.parametrize(("cols", "luts", "flip_flops"), [

@@ -26,7 +26,7 @@ def test_boards_are_listed(tq: Tq) -> None:
     listed = {board["name"]: board for board in json.loads(outcome.out)["boards"]}
     assert list(listed) == list(BOARDS)
     assert {name: board["macs"] for name, board in listed.items()} == {
-        "arty_a7": 72, "arty_a7_100": 256, "ulx3s_85f": 128, "ecpix5_85f": 72, "icesugar_pro": 4, "icebreaker": 4,
+        "arty_a7": 128, "arty_a7_100": 256, "ulx3s_85f": 128, "ecpix5_85f": 72, "icesugar_pro": 4, "icebreaker": 4,
         "tang_primer_20k": 4}
     assert listed["arty_a7"]["toolchain"] == "Vivado"
     shown = tq("boards")
