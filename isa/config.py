@@ -193,7 +193,7 @@ class Config:
 
         A word is at least four beats then, so that stream b and the output rarely take the port.
         """
-        return self.beats_per_word >= 4
+        return self.design == "parallel" and self.beats_per_word >= 4
 
     @cached_property
     def activation_steps(self) -> int:
