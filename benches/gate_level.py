@@ -24,9 +24,10 @@ from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.tools import run_tool
 
 _NAME = "npu"
-#: A small machine of the parallel design. For the 7 series one variant packs two products into a multiplier, and one
-#: has the options that take fewer LUTs.
+#: A small machine of the parallel design. For the 7 series one variant has words of 16 bytes, which are four beats or
+#: more, and packs two products into a multiplier; the other has the options that take fewer LUTs.
 _SMALL = 'rows = 4\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = "32 KiB"\n'
+_WIDE = 'rows = 16\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = "32 KiB"\n'
 
 
 @dataclass(frozen=True)
@@ -44,9 +45,9 @@ FAMILIES = {
     "gowin": Family("gowin", "serial", f"synth_gowin -family gw2a -noiopads -top {_NAME}", ("gowin/cells_sim.v",)),
     "ice40": Family("ice40", "serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}",
                     ("ice40/cells_sim.v",)),
-    **{name: Family("xc7", _SMALL + options, xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",))
-       for name, options in (("xc7", "dsp_packing = 2\n"),
-                             ("xc7_few", "dsp_preadders = 1\nblock_uops = 1\nfew_counters = 1\n"))},
+    **{name: Family("xc7", options, xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",))
+       for name, options in (("xc7", _WIDE + "dsp_packing = 2\n"),
+                             ("xc7_few", _SMALL + "dsp_preadders = 1\nblock_uops = 1\nfew_counters = 1\n"))},
 }
 
 
