@@ -103,18 +103,19 @@ class PackedGrid:
     def _weights(self, position: int, pair: Pair, writes: list[Value], swap: Value) -> tuple[Any, Value]:
         """Return the weights of a cell's row in each column, and whether it has none, in time for the multipliers.
 
-        The rows of a cell keep their weights in a block RAM, those in use in one half and the next ones in the other.
+        The rows of a cell keep their weights in a block RAM: those in use on one side, the next ones on the other.
         """
         m, config, name = self._m, self._config, f"weights{position}_{'_'.join(map(str, pair))}"
         attributes: Any = {"ram_style": "block", "no_rw_check": 1}
         memory: Any = Memory(shape=8 * config.cols, depth=4, init=[], attrs=attributes)
         m.submodules[name] = memory
         write = memory.write_port()
-        was, half = Signal(name=f"half_{name}"), Signal(name=f"next_half_{name}")
+        before, side = Signal(name=f"before_{name}"), Signal(name=f"side_{name}")
+        # A word is at the multipliers in the cycle after its address.
         second = self._half(_PAIR_CYCLES + position)
-        m.d.comb += [half.eq(was ^ swap), write.en.eq(Cat(writes).any()), write.addr.eq(Cat(writes[1], ~half)),
+        m.d.comb += [side.eq(before ^ swap), write.en.eq(Cat(writes).any()), write.addr.eq(Cat(writes[1], ~side)),
                      write.data.eq(self._weight)]
-        m.d.sync += was.eq(half)
+        m.d.sync += before.eq(side)
         lacks = []
         for row, written in enumerate(writes):
             loaded, active = Signal(name=f"loaded{row}_{name}"), Signal(name=f"active{row}_{name}")
@@ -124,7 +125,7 @@ class PackedGrid:
             lacks.append(~Mux(swap, loaded, active))
         idle = Signal(name=f"idle_{name}", reset_less=True)
         m.d.sync += idle.eq(Mux(second, lacks[1], lacks[0]))
-        return block_read(m, memory, 1, Cat(second, half), f"word_{name}"), idle
+        return block_read(m, memory, 1, Cat(second, side), f"word_{name}"), idle
 
     def _operand(self, position: int, pair: Pair) -> tuple[Value, Value, Value, Value]:
         """Return a cell's row operand, the two low bits of its high byte, and which halves take column bytes.
