@@ -8,7 +8,7 @@
     out            write   first, never waits
     load           write   last
 
-Bank = address mod 4. Each bank reads one word and writes one word per cycle. With `config.shares_ports` store goes only
+Bank = address mod 4. Each bank reads one word and writes one word per cycle. With `shares_ports` store goes only
 where b asks for nothing, and load where out writes nothing, whatever their banks: they share a way to the banks.
 """
 
@@ -24,7 +24,7 @@ from tq_hw.hdl.parts.block_memory import block_memory, block_read
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.hdl.signatures import ReadSignature, WriteSignature, bank_of, granted
 from tq_hw.isa.config import BANKS, Config
-from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, BANK_KNOWN_CYCLES, READ_LATENCY_CYCLES
+from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, BANK_KNOWN_CYCLES, READ_LATENCY_CYCLES, shares_ports
 
 __all__ = ["READ_CLIENTS", "Scratchpad"]
 
@@ -104,7 +104,7 @@ class Scratchpad(wiring.Component):
             rows[name] = delayed(m, rows[name], 1, f"{name}_row")
         taken_by_array = delayed(m, by_array, 1, "by_array", control=True)
 
-        by_b = ports["b"].en if self._config.shares_ports else Const(0, 1)
+        shared = shares_ports(self._config)
         found = []
         for index, bank in enumerate(banks):
             taken: Value = taken_by_array[index]
@@ -113,8 +113,8 @@ class Scratchpad(wiring.Component):
                 chosen: Any = wants[name][index]
                 if name not in _ARRAY:
                     chosen = Signal(name=f"bank{index}_{name}")
-                    shared = by_b if name == "store" else Const(0, 1)
-                    m.d.comb += chosen.eq(wants[name][index] & ~(taken | shared))
+                    before_it = taken | self.b.en if shared and name == "store" else taken
+                    m.d.comb += chosen.eq(wants[name][index] & ~before_it)
                     taken = taken | wants[name][index]
                 row = row | rows[name] & chosen.replicate(row_bits)
             # A read that collides with a write of the same row may return anything.
@@ -127,21 +127,23 @@ class Scratchpad(wiring.Component):
         # through one level of logic. The array needs the whole cycle after it for the word.
         # Grants come from `wants` and from a register without reset, so that none shares logic with the reads.
         before = delayed(m, by_array, 1, "before")
-        numbers = {name: port.addr[:_BANK_BITS] for name, port in ports.items()}
-        if self._config.shares_ports:
-            numbers["b"] = Mux(by_b, numbers["b"], numbers.pop("store"))
-            m.d.comb += self.store.data.eq(self.b.data)
-        for name, number in numbers.items():
+        for name, port in ports.items():
             late = READ_LATENCY_CYCLES + BANK_KNOWN_CYCLES * (name in _ARRAY)
+            if shared and name == "store":
+                m.d.comb += [port.data.eq(self.b.data), port.taken.eq(before | self.b.en.replicate(BANKS))]
+                continue
+            number = port.addr[:_BANK_BITS]
+            if shared and name == "b":
+                number = Mux(port.en, number, self.store.addr[:_BANK_BITS])
             word = Array(found)[delayed(m, number, late, f"bank_{name}")]
-            m.d.comb += ports[name].data.eq(
+            m.d.comb += port.data.eq(
                 delayed(m, word, ARRAY_READ_LATENCY_CYCLES - late if name in _ARRAY else 0, f"{name}_word"))
-        for name in ("a", "b", "store"):
-            m.d.comb += ports[name].taken.eq(before | by_b.replicate(BANKS) if name == "store" else before)
-            before = before | ports[name].wants
+            if name not in _ARRAY:
+                m.d.comb += port.taken.eq(before)
+                before = before | port.wants
 
     def _write_side(self, m: Module, banks: list[Any], row_bits: int) -> None:
-        out, load, shared = self.out, self.load, self._config.shares_ports
+        out, load, shared = self.out, self.load, shares_ports(self._config)
         collide = out.en if shared else out.en & (out.addr[:_BANK_BITS] == load.addr[:_BANK_BITS])
         m.d.comb += [out.grant.eq(1), load.grant.eq(~collide)]
         for index, bank in enumerate(banks):

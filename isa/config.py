@@ -188,14 +188,6 @@ class Config:
         return self.vector_words // 8
 
     @cached_property
-    def shares_ports(self) -> bool:
-        """Whether store and stream b share a port of the scratchpad, and so do load and the vector unit's output.
-
-        A word is at least four beats then, so that stream b and the output rarely take the port.
-        """
-        return self.design == "parallel" and self.beats_per_word >= 4
-
-    @cached_property
     def activation_steps(self) -> int:
         """Cycles in which the activation lanes take one beat."""
         return self.requantize_lanes // self.activation_lanes if self.activation_lanes else 0

@@ -22,7 +22,7 @@ __all__ = [
     "VECTOR_START_CYCLES", "VECTOR_TILE_CYCLES", "WEIGHTS_ASKED_CYCLES", "activation_cycles", "add_delay_cycles",
     "array_latency_cycles", "beat_to_word_cycles", "beat_words", "done_cycles", "feed_cycles", "output_latency_cycles",
     "packed_chain_cells", "read_to_pack_cycles", "reduce_latency_cycles", "reduce_tree_cycles", "rotate_cycles",
-    "step_cycles", "sums_delay_cycles"]
+    "shares_ports", "step_cycles", "sums_delay_cycles"]
 
 # Commands: fetch, the units' controls, tokens.
 #: From the start of fetch, or from free space for bursts, to their first beat on the bus and to their first word dealt,
@@ -102,8 +102,17 @@ def packed_chain_cells(config: Config) -> int:
 
 
 def rotate_cycles(config: Config) -> int:
-    """Return the cycles in which the bytes of a scratchpad word are rotated: two for 16 bytes or more."""
-    return 1 if config.word_bytes <= 8 else 2
+    """Return the cycles in which a scratchpad word is rotated: two for 16 bytes or more, with packed products."""
+    return 2 if config.dsp_packing and config.word_bytes > 8 else 1
+
+
+def shares_ports(config: Config) -> bool:
+    """Return whether store and stream b share a port of the scratchpad, and so do load and the vector unit's output.
+
+    So it is where products are packed, on a 7 series with few LUTs, and a word is at least four beats: stream b and the
+    output then rarely take the port.
+    """
+    return config.dsp_packing != 0 and config.beats_per_word >= 4
 
 
 def beat_to_word_cycles(config: Config) -> int:

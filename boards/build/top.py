@@ -217,7 +217,8 @@ class BoardTop(Elaboratable):
         memory = self._memory
         assert isinstance(memory, Sdr | Ddr3) and self._core is not None
         platform.add_file(f"{CORE}.v", self._core.verilog)
-        m.submodules.path = path = DramPath(self._board.config.bus_bytes, memory.data_bytes)
+        m.submodules.path = path = DramPath(
+            self._board.config.bus_bytes, memory.data_bytes, few_luts=self._board.toolchain is Toolchain.XILINX)
         wiring.connect(m, system.memory, path.bus)
         ports = memory_ports(path.core, ceil_log2(memory.size_bytes))
         if isinstance(system, SocSystem):

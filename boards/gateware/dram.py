@@ -68,6 +68,10 @@ class InitSequencer(wiring.Component):
 class DramPath(wiring.Component):
     """Connect the system's memory port to the controller: into domain `mem`, and to the controller's width.
 
+    Parameters
+    ----------
+    few_luts : as in Widen
+
     Members
     -------
     bus : In(AxiSignature(bus_bytes, MEMORY_ID_BITS)), domain `sync`
@@ -77,8 +81,8 @@ class DramPath(wiring.Component):
     bus: Any
     core: Any
 
-    def __init__(self, bus_bytes: int, core_bytes: int) -> None:
-        self._bus_bytes, self._core_bytes = bus_bytes, core_bytes
+    def __init__(self, bus_bytes: int, core_bytes: int, *, few_luts: bool = False) -> None:
+        self._bus_bytes, self._core_bytes, self._few_luts = bus_bytes, core_bytes, few_luts
         super().__init__({"bus": In(AxiSignature(bus_bytes, MEMORY_ID_BITS)),
                           "core": Out(AxiSignature(core_bytes, MEMORY_ID_BITS))})
 
@@ -90,7 +94,8 @@ class DramPath(wiring.Component):
         if self._core_bytes == narrower:
             wiring.connect(m, crossing.o, wiring.flipped(self.core))
         else:
-            m.submodules.widen = widen = DomainRenamer("mem")(Widen(narrower, self._core_bytes, MEMORY_ID_BITS))
+            m.submodules.widen = widen = DomainRenamer("mem")(
+                Widen(narrower, self._core_bytes, MEMORY_ID_BITS, few_luts=self._few_luts))
             wiring.connect(m, crossing.o, widen.i)
             wiring.connect(m, widen.o, wiring.flipped(self.core))
         if self._bus_bytes == narrower:

@@ -20,6 +20,11 @@ class Widen(wiring.Component):
     A burst may begin and end within a wide beat. The rest of that beat is read and dropped, or written without strobes.
     The narrow side runs at full rate. Answers keep the order of the bursts.
 
+    Parameters
+    ----------
+    few_luts : beats and requests on the wide side wait in registers, not in skid buffers, which take a LUT per bit and
+        keep the paths through `ready` shorter
+
     Members
     -------
     i : In(AxiSignature(narrow_bytes, id_bits))
@@ -29,8 +34,9 @@ class Widen(wiring.Component):
     i: Any
     o: Any
 
-    def __init__(self, narrow_bytes: int, wide_bytes: int, id_bits: int) -> None:
+    def __init__(self, narrow_bytes: int, wide_bytes: int, id_bits: int, *, few_luts: bool = False) -> None:
         self._narrow, self._wide, self._id_bits = narrow_bytes, wide_bytes, id_bits
+        self._buffer: type[SkidBuffer] | type[Stage] = Stage if few_luts else SkidBuffer
         self._ratio = wide_bytes // narrow_bytes
         self._place = range(self._ratio)
         super().__init__({"i": In(AxiSignature(narrow_bytes, id_bits)), "o": Out(AxiSignature(wide_bytes, id_bits))})
@@ -38,7 +44,7 @@ class Widen(wiring.Component):
     def elaborate(self, platform: object) -> Module:
         """Shorten bursts and align addresses; queues record where in a wide beat each burst begins and ends."""
         m = Module()
-        m.submodules.b = answers = Stage(channel_layout("b", self._narrow, self._id_bits))
+        m.submodules.b = answers = self._buffer(channel_layout("b", self._narrow, self._id_bits))
         connect_channel(m, "b", self.o, answers.i, to_bus=False)
         connect_channel(m, "b", self.i, answers.o, to_bus=True)
         self._split(m, self._address(m, "ar"))
@@ -47,7 +53,7 @@ class Widen(wiring.Component):
 
     def _address(self, m: Module, channel: str) -> Queue:
         """Carry an address channel; return the queue of each burst's first and last position, in narrow beats."""
-        m.submodules[channel] = part = Stage(channel_layout(channel, self._wide, self._id_bits))
+        m.submodules[channel] = part = self._buffer(channel_layout(channel, self._wide, self._id_bits))
         connect_channel(m, channel, self.o, part.o, to_bus=True)
         m.submodules[f"{channel}_ends"] = ends = Queue(data.StructLayout({"first": self._place, "last": self._place}),
                                                        OPEN_BURSTS)
@@ -78,9 +84,8 @@ class Widen(wiring.Component):
     def _split(self, m: Module, ends: Queue) -> None:
         """Return the requested parts of a wide read beat, low bytes first; its error is that of each part."""
         layout = channel_layout("r", self._wide, self._id_bits)
-        # A register takes no LUT per bit of the wide beat; the narrow buffer keeps the path of `rready` short.
-        m.submodules.r_wide = wide = Stage(layout)
-        m.submodules.r = out = SkidBuffer(channel_layout("r", self._narrow, self._id_bits))
+        m.submodules.r_wide, m.submodules.r = wide, out = self._buffer(layout), SkidBuffer(
+            channel_layout("r", self._narrow, self._id_bits))
         connect_channel(m, "r", self.o, wide.i, to_bus=False)
         connect_channel(m, "r", self.i, out.o, to_bus=True)
         beat, final, taken = wide.o.payload, Signal(), Signal()
@@ -96,7 +101,7 @@ class Widen(wiring.Component):
 
     def _join(self, m: Module, ends: Queue) -> None:
         """Collect write beats until the wide one is full, or the burst ends."""
-        m.submodules.w = out = Stage(channel_layout("w", self._wide, self._id_bits))
+        m.submodules.w = out = self._buffer(channel_layout("w", self._wide, self._id_bits))
         connect_channel(m, "w", self.o, out.o, to_bus=True)
         full, taken = Signal(), Signal()
         place = self._counted(m, ends, taken, self.i.wlast)

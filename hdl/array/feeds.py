@@ -56,8 +56,11 @@ class Feeds(wiring.Component):
             words = [delayed(m, rotate_up(m, word, slot.rotate[g][:turn_bits], f"turn{g}"), 1, f"turned{g}")
                      for g, word in enumerate(words)]
             slot = delayed(m, slot, 1, "turned")
-        rotated = [delayed(m, rotate_up(m, word, slot.rotate[g][turn_bits:], f"rotate{g}", 8 << turn_bits), 1,
-                           f"rotated{g}") for g, word in enumerate(words)]
+        rotated = []
+        for g in range(SLOT_FEEDS):
+            word = Signal(8 * config.word_bytes, name=f"rotated{g}", reset_less=True)
+            m.d.sync += word.eq(rotate_up(m, words[g], slot.rotate[g][turn_bits:], f"rotate{g}", 8 << turn_bits))
+            rotated.append(word)
 
         # The feed of which a row takes its byte, or SLOT_FEEDS for the zero point.
         row_feed = [Signal(range(SLOT_FEEDS + 1), init=SLOT_FEEDS, name=f"row_feed{r}", reset_less=True) for r in rows]

@@ -31,7 +31,7 @@ class EventCounters(wiring.Component):
     clear : In(1), strobe in the first cycle of `running`: all counters are 0
     running : In(1), the events of the next cycle are counted
     events : In(number)
-    index : In(5), number of a counter, from 1 on, so that an address of the host needs no subtraction
+    index : In(5), number of a counter
     value : Out(32), it, in the next cycle; 0 if the machine ran in this cycle or the one before, or never since a reset
     """
 
@@ -54,7 +54,7 @@ class EventCounters(wiring.Component):
         """In the first cycle of a visit or of a read both parts go to registers, in the second they are joined."""
         m = Module()
         low = [Signal(_LOW_BITS, name=f"low{index}") for index in range(self._number)]
-        turn, fresh, known = Signal(_LOW_BITS, init=1), Signal(), Signal()
+        turn, fresh, known = Signal(_LOW_BITS), Signal(), Signal()
         counts, visits = delayed(m, self.running, 1, "counts", control=True), Signal()
         m.d.comb += visits.eq(self.running & ~self.clear)
         for counter, event in zip(low, self.events, strict=True):
@@ -64,11 +64,11 @@ class EventCounters(wiring.Component):
                 m.d.sync += counter.eq(counter + 1)
 
         # In the first round the memory has the counts of an earlier run.
-        last_turn = turn == self._number
+        last_turn = turn == self._number - 1
         with m.If(self.clear):
-            m.d.sync += [turn.eq(1), fresh.eq(1), known.eq(1)]
+            m.d.sync += [turn.eq(0), fresh.eq(1), known.eq(1)]
         with m.Elif(visits):
-            m.d.sync += turn.eq(Mux(last_turn, 1, turn + 1))
+            m.d.sync += turn.eq(Mux(last_turn, 0, turn + 1))
             with m.If(last_turn):
                 m.d.sync += fresh.eq(0)
 
@@ -78,7 +78,7 @@ class EventCounters(wiring.Component):
         m.d.comb += at.eq(Mux(self.running, turn, self.index))
         then = block_read(m, memory, Const(1), at, "then")
         now, stale, readable = Signal(_LOW_BITS), Signal(), Signal()
-        m.d.sync += [now.eq(Array((Const(0, _LOW_BITS), *low))[at]), stale.eq(fresh & (at >= turn)),
+        m.d.sync += [now.eq(Array(low)[at]), stale.eq(fresh & (at >= turn)),
                      readable.eq(known & ~self.running & ~counts)]
         high = Mux(stale, 0, then[_LOW_BITS:]) + (~stale & (now < then[:_LOW_BITS]))
         m.d.comb += [

@@ -199,8 +199,8 @@ class Registers(wiring.Component):
             return cycles, None
         m.submodules.counters = counters = EventCounters(len(EVENTS))
         m.d.sync += counters.events.eq(self.events)
-        assert _OFFSET[_FIRST_EVENT] >> 2 & 31 == 1
-        m.d.comb += [counters.clear.eq(begins), counters.running.eq(runs), counters.index.eq(self.addr[2:])]
+        m.d.comb += [counters.clear.eq(begins), counters.running.eq(runs),
+                     counters.index.eq(self.addr[2:] - (_OFFSET[_FIRST_EVENT] >> 2))]
         return cycles, counters.value
 
     def _run(self, m: Module, status: "_Status", asked: "_Asked", again: Signal, error: "_Error",

@@ -67,26 +67,27 @@ class Packer(wiring.Component):
         It is the same for all beats of the window.
         """
         config, lanes = self._config, lane_bits(self._config)
-        first = _Asked(config)
+        flipped = Signal(len(word.turned))
+        ready = ~word.valid | word.ready
+        two, half = rotate_cycles(config) == 2, _Half(config)
         m.d.comb += [
-            first.valid.eq(self.i.valid), self.i.ready.eq(first.ready), first.take.eq(self.i.payload),
-            first.turned.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0))]
-        turn_bits = 0
-        if rotate_cycles(config) == 2:
-            turn_bits, asked = TURN_BITS, first
-            first = _Asked(config)
-            m.d.comb += asked.ready.eq(~first.valid | first.ready)
-            with m.If(asked.ready):
-                m.d.sync += [first.valid.eq(asked.valid), first.take.eq(asked.take), first.turned.eq(
-                    rotate_up(m, asked.turned, asked.take.origin[:turn_bits], "turned"))]
-        m.d.comb += first.ready.eq(~word.valid | word.ready)
-        count = first.take.origin[turn_bits:ceil_log2(ring_size(config))]
-        ones = (Const(1, config.word_bytes + 1) << first.take.take)[:config.word_bytes + 1] - 1
-        with m.If(first.ready):
+            self.i.ready.eq(~half.valid | ready if two else ready),
+            flipped.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0)),
+        ]
+        asked, valid, bits, turn_bits = self.i.payload, self.i.valid, flipped, 0
+        if two:
+            turn_bits = TURN_BITS
+            with m.If(self.i.ready):
+                m.d.sync += [half.valid.eq(valid), half.take.eq(asked),
+                             half.turned.eq(rotate_up(m, bits, asked.origin[:turn_bits], "turn"))]
+            asked, valid, bits = half.take, half.valid, half.turned
+        turned = rotate_up(m, bits, asked.origin[turn_bits:ceil_log2(ring_size(config))], "turned", 8 << turn_bits)
+        with m.If(ready if two else self.i.ready):
+            ones = (Const(1, config.word_bytes + 1) << asked.take)[:config.word_bytes + 1] - 1
             m.d.sync += [
-                word.valid.eq(first.valid), word.take.eq(first.take),
-                word.turned.eq(rotate_up(m, first.turned, count, "rotated", 8 << turn_bits)),
-                word.marked.eq(ones[:config.word_bytes] << first.take.place[:lanes]),
+                word.valid.eq(valid), word.take.eq(asked),
+                word.turned.eq(turned),
+                word.marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
             ]
 
     def _lay(self, m: Module, word: "_Word", window: "_Window") -> None:
@@ -148,12 +149,11 @@ class Packer(wiring.Component):
             ]
 
 
-class _Asked:
-    """A word before stage 1, or between its halves: rotated by none or the low bits of its origin."""
+class _Half:
+    """A word between two cycles of stage 1: rotated by the low bits of its origin."""
 
     def __init__(self, config: Config) -> None:
         self.valid = Signal()
-        self.ready = Signal()
         self.take: Any = Signal(TakeLayout(config), reset_less=True)
         self.turned = Signal(8 * ring_size(config), reset_less=True)
 

@@ -150,9 +150,9 @@ class Realigner(wiring.Component):
         turned: Value = cut
         if cycles == 2:
             count = part.word.place[turn_bits:turn_bits + TURN_BITS]
-            turned = delayed(m, rotate_down(m, turned, count, "turn", 8 << turn_bits), 1, "turned")
+            turned = delayed(m, rotate_down(m, turned, count, "turn", 8 << turn_bits), 1, "turn")
             part, turn_bits = part.later(m), turn_bits + TURN_BITS
-        turned = rotate_down(m, turned, part.word.place[turn_bits:ceil_log2(ring_size(config))], "rotated",
+        turned = rotate_down(m, turned, part.word.place[turn_bits:ceil_log2(ring_size(config))], "turned",
                              8 << turn_bits)
         inverted = Mux(part.word.flip, 0x80, 0)
         others: list[Value] = [part.word.fill] * config.word_bytes
@@ -179,7 +179,7 @@ class _Part:
     def __init__(self, config: Config) -> None:
         self.valid = Signal(name="cut_valid")
         self.word: Any = Signal(WordLayout(config), name="cut_word", reset_less=True)
-        self.from_memory = Signal(config.word_bytes)
+        self.from_memory = Signal(config.word_bytes, name="from_memory")
         self._config = config
 
     def later(self, m: Module) -> "_Part":

@@ -23,6 +23,7 @@ from tq_hw.isa.latency import (
     STORE_WORDS_AHEAD,
     beat_to_word_cycles,
     read_to_pack_cycles,
+    shares_ports,
 )
 from tq_hw.isa.layout import BURST_BYTES
 from tq_hw.isa.memory import Memory
@@ -85,7 +86,7 @@ class _Words:
         self.operation = operation
         self.banks = bank_masks(f["destination"], *((f[f"count{level}"], f.get(f"step{level}", 0))
                                                     for level in range(4)))
-        if config.shares_ports:
+        if shares_ports(config):
             self.banks = bytes([(1 << BANKS) - 1]) * len(self.banks)
         self._beats, self._came = beats, 0
         self._to_word = beat_to_word_cycles(config) + (CODED_WORD_CYCLES if f.get("coded") else 0)

@@ -41,7 +41,7 @@ class Path(wiring.Component):
             wiring.connect(m, bus, crossing.i)
             bus = crossing.o
         if self.cell_bytes > 8:
-            widen: Any = Widen(8, self.cell_bytes, 3)
+            widen: Any = Widen(8, self.cell_bytes, 3, few_luts=self.crossing)
             m.submodules.widen = widen = DomainRenamer("mem")(widen) if self.crossing else widen
             wiring.connect(m, bus, widen.i)
             bus = widen.o

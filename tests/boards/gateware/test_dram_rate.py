@@ -69,7 +69,8 @@ class Design(Elaboratable):
         m.domains += [ClockDomain("sync"), ClockDomain("mem")]
         sdr = isinstance(self.memory, Sdr)
         m.submodules.reader = reader = Reader(self.bus_bytes)
-        m.submodules.path = path = DramPath(self.bus_bytes, self.memory.data_bytes)
+        m.submodules.path = path = DramPath(
+            self.bus_bytes, self.memory.data_bytes, few_luts=not sdr and self.memory.phy == "A7DDRPHY")
         wiring.connect(m, reader.bus, path.bus)
         ports = memory_ports(path.core, (self.memory.size_bytes - 1).bit_length())
         if sdr:

@@ -51,10 +51,10 @@ def test_a_unit_begins_when_what_it_waits_for_is_done() -> None:
     assert load[0] < array[0] < array[1] < vector[1] <= store[0] < store[1]
     assert array[0] > load[1]
     # 200 beats of data, 400 slots, 100 words of results, a burst and 200 beats back, and latencies in between.
-    assert load[1] - load[0] == 8 + 30 + 200 + 8
-    assert array[1] - array[0] == 4 + 16 + 400 + 16 + 14
+    assert load[1] - load[0] == 8 + 30 + 200 + 7
+    assert array[1] - array[0] == 4 + 16 + 400 + 16 + 13
     assert vector[1] - array[1] == 99 + 32
-    assert store[1] - store[0] == 9 + 32 + 200 + 7 + 30
+    assert store[1] - store[0] == 8 + 32 + 200 + 7 + 30
 
 
 @pytest.mark.parametrize(("changes", "more"), [

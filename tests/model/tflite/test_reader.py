@@ -181,15 +181,6 @@ def test_says_which_file_may_be_meant(tmp_path, monkeypatch, name, hint):
     assert str(caught.value) == f"{said}: cannot read the file: No such file or directory{hint}"
 
 
-def test_says_where_a_link_leads(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.tflite").symlink_to("gone.tflite")
-    for name, hint in (("net.tflite", "; it is a link to gone.tflite, which does not exist"), ("nett.tflite", "")):
-        with pytest.raises(ModelError) as caught:
-            read_model(name)
-        assert str(caught.value) == f"{name}: cannot read the file: No such file or directory{hint}"
-
-
 def test_names_an_empty_file(tmp_path):
     path = tmp_path / "a.tflite"
     path.write_bytes(b"")

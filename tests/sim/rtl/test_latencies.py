@@ -28,6 +28,10 @@ from tq_hw.model.samples.layers import sample
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.rtl.simulate import simulate
 
+#: The last rotates words of 16 bytes in two cycles.
+CONFIGS = [load_config("tiny"), load_config("n8"), load_config("n16x8"),
+           Config("packed", 16, 8, 2, 64 << 10, dsp_packing=2)]
+
 
 class Seen(NamedTuple):
     """A load or a store: words of commands up to its own, cycles of its begin and end, words and beats it moves."""
@@ -70,16 +74,16 @@ def first_taken(load: Seen) -> int:
     return YARDSTICK.latency_cycles + FETCH_TO_WORD_CYCLES + load.commands + OFFER_CYCLES + TAKE_CYCLES[Unit.LOAD]
 
 
-@pytest.mark.parametrize("config", ["tiny", "n8", "n16x8"])
-def test_loads_take_what_is_documented(config: str) -> None:
-    seen = run("quantize", load_config(config))
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_loads_take_what_is_documented(config: Config) -> None:
+    seen = run("quantize", config)
     first, second, third, *_ = seen.loads
     for load in (first, second, third):  # none waits for the previous one's requests
         assert load.taken == first_taken(load)
-    commands = ceil_div(seen.command_bytes, load_config(config).bus_bytes)
+    commands = ceil_div(seen.command_bytes, config.bus_bytes)
     assert FETCH_TO_BEAT_CYCLES + commands < first.taken + LOAD_TO_BURST_CYCLES  # the bus is free
     assert first.done == (first.taken + LOAD_TO_BURST_CYCLES + YARDSTICK.latency_cycles
-                          + beat_to_word_cycles(load_config(config)) + max(first.words, first.beats))
+                          + beat_to_word_cycles(config) + max(first.words, first.beats))
     for before, load in ((first, second), (second, third)):
         assert load.done == before.done + max(LOAD_GAP_CYCLES - 1 + load.words, load.beats)
 
@@ -97,14 +101,14 @@ def test_a_load_waits_for_the_words_that_fetch_requested() -> None:
     assert first.done == beat + beat_to_word_cycles(config) + max(first.words, first.beats)
 
 
-@pytest.mark.parametrize("config", ["tiny", "n8", "n16x8"])
-def test_a_store_takes_what_is_documented(config: str) -> None:
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
+def test_a_store_takes_what_is_documented(config: Config) -> None:
     """A store of one burst, sent when its last word is packed, while nothing else reads the scratchpad."""
-    seen = run("softmax", load_config(config))
+    seen = run("softmax", config)
     alone = [seen.stores[1], seen.stores[-1]]
     assert alone[0].taken == max(seen.vector) + TOKEN_CYCLES + TAKE_CYCLES[Unit.STORE]
     for store in alone:
         assert store.words > 1  # the beat of a single word leaves a cycle later
-        assert store.done == (store.taken + STORE_TO_READ_CYCLES + read_to_pack_cycles(load_config(config))
+        assert store.done == (store.taken + STORE_TO_READ_CYCLES + read_to_pack_cycles(config)
                               + max(store.words, store.beats) + store.beats + SENT_TO_DONE_CYCLES
                               + YARDSTICK.latency_cycles)
