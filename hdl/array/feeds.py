@@ -50,16 +50,15 @@ class Feeds(wiring.Component):
         m = Module()
         config, rows = self._config, range(self._config.rows)
         slot = delayed(m, self.slot, ARRAY_READ_LATENCY_CYCLES, "slot")
-        words, turn_bits = [self.data[g] for g in range(SLOT_FEEDS)], 0
-        if rotate_cycles(config) == 2:
-            turn_bits = TURN_BITS
-            words = [delayed(m, rotate_up(m, word, slot.rotate[g][:turn_bits], f"turn{g}"), 1, f"turned{g}")
-                     for g, word in enumerate(words)]
-            slot = delayed(m, slot, 1, "turned")
+        later = rotate_cycles(config) - 1
+        early_bits = TURN_BITS * later
+        words = [delayed(m, rotate_up(m, self.data[g], slot.rotate[g][:early_bits], f"turn{g}"), later, f"turned{g}")
+                 for g in range(SLOT_FEEDS)]
+        slot = delayed(m, slot, later, "turned")
         rotated = []
         for g in range(SLOT_FEEDS):
             word = Signal(8 * config.word_bytes, name=f"rotated{g}", reset_less=True)
-            m.d.sync += word.eq(rotate_up(m, words[g], slot.rotate[g][turn_bits:], f"rotate{g}", 8 << turn_bits))
+            m.d.sync += word.eq(rotate_up(m, words[g], slot.rotate[g][early_bits:], f"rotate{g}", 8 << early_bits))
             rotated.append(word)
 
         # The feed of which a row takes its byte, or SLOT_FEEDS for the zero point.

@@ -42,6 +42,7 @@ class PackedGrid:
         self._halves: list[Value] = [half]
         self._rows: dict[int, list[Any]] = {}
         self._columns: dict[int, list[list[Any]]] = {}
+        self._weight = delayed(self._m, array.weight.as_value(), _PAIR_CYCLES, "weight")
 
     def build(self) -> Module:
         """Build rows and columns, then the cells of each chain, then the sums."""
@@ -52,7 +53,6 @@ class PackedGrid:
                 for row in pair:
                     if row is not None and row % 3 == 0 and row // 3 < config.groups:
                         self._column_bytes(row // 3, position)
-        self._weight = delayed(m, array.weight.as_value(), _PAIR_CYCLES, "weight")
         weight_row = delayed(m, array.weight_row, _PAIR_CYCLES, "weight_row", control=True)
         swap = delayed(m, array.swap, _PAIR_CYCLES, "swap", control=True)
         swaps: list[Any] = [swap]

@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal
-from amaranth.lib import stream, wiring
+from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
@@ -11,6 +11,7 @@ from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout
 from tq_hw.hdl.dma.load_plan import lane_bits, ring_size, window_beats
 from tq_hw.hdl.dma.store_plan import TakeLayout
 from tq_hw.hdl.parts.choose import TURN_BITS, rotate_up
+from tq_hw.hdl.parts.queues import Stage
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import rotate_cycles
 from tq_hw.isa.layout import BURST_BYTES
@@ -68,26 +69,26 @@ class Packer(wiring.Component):
         """
         config, lanes = self._config, lane_bits(self._config)
         flipped = Signal(len(word.turned))
-        ready = ~word.valid | word.ready
-        two, half = rotate_cycles(config) == 2, _Half(config)
+        take, valid, ready, bits = self.i.payload, self.i.valid, self.i.ready, flipped
+        early_bits = TURN_BITS * (rotate_cycles(config) - 1)
+        if early_bits:
+            m.submodules.half = half = Stage(data.StructLayout({"take": TakeLayout(config), "bits": len(bits)}))
+            m.d.comb += [
+                half.i.valid.eq(valid), ready.eq(half.i.ready), half.i.payload.take.eq(take),
+                half.i.payload.bits.eq(rotate_up(m, bits, take.origin[:early_bits], "turn")),
+            ]
+            take, valid, ready, bits = half.o.payload.take, half.o.valid, half.o.ready, half.o.payload.bits
         m.d.comb += [
-            self.i.ready.eq(~half.valid | ready if two else ready),
+            ready.eq(~word.valid | word.ready),
             flipped.eq(self.word ^ Mux(self.i.payload.flip, Const(0x80, 8).replicate(config.word_bytes), 0)),
         ]
-        asked, valid, bits, turn_bits = self.i.payload, self.i.valid, flipped, 0
-        if two:
-            turn_bits = TURN_BITS
-            with m.If(self.i.ready):
-                m.d.sync += [half.valid.eq(valid), half.take.eq(asked),
-                             half.turned.eq(rotate_up(m, bits, asked.origin[:turn_bits], "turn"))]
-            asked, valid, bits = half.take, half.valid, half.turned
-        turned = rotate_up(m, bits, asked.origin[turn_bits:ceil_log2(ring_size(config))], "turned", 8 << turn_bits)
-        with m.If(ready if two else self.i.ready):
-            ones = (Const(1, config.word_bytes + 1) << asked.take)[:config.word_bytes + 1] - 1
+        turned = rotate_up(m, bits, take.origin[early_bits:ceil_log2(ring_size(config))], "turned", 8 << early_bits)
+        with m.If(ready):
+            ones = (Const(1, config.word_bytes + 1) << take.take)[:config.word_bytes + 1] - 1
             m.d.sync += [
-                word.valid.eq(valid), word.take.eq(asked),
+                word.valid.eq(valid), word.take.eq(take),
                 word.turned.eq(turned),
-                word.marked.eq(ones[:config.word_bytes] << asked.place[:lanes]),
+                word.marked.eq(ones[:config.word_bytes] << take.place[:lanes]),
             ]
 
     def _lay(self, m: Module, word: "_Word", window: "_Window") -> None:
@@ -147,15 +148,6 @@ class Packer(wiring.Component):
             m.d.sync += [
                 get.eq(get + 1), in_run.eq(~run_end), next_addr.eq(addr + 1), length.eq(Mux(close, 0, length + 1)),
             ]
-
-
-class _Half:
-    """A word between two cycles of stage 1: rotated by the low bits of its origin."""
-
-    def __init__(self, config: Config) -> None:
-        self.valid = Signal()
-        self.take: Any = Signal(TakeLayout(config), reset_less=True)
-        self.turned = Signal(8 * ring_size(config), reset_less=True)
 
 
 class _Word:

@@ -1,6 +1,6 @@
 """The realigner of the load unit: turns memory beats into scratchpad words."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth import Array, Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
@@ -107,7 +107,8 @@ class Realigner(wiring.Component):
 
         # Stage 1: the bytes of the word, each at its address modulo the ring size, or moved down by the lowest bits.
         cut = Signal(8 * ring_size(config), reset_less=True)
-        part = _Part(config)
+        part = _Part(Signal(name="cut_valid"), Signal(WordLayout(config), name="cut_word", reset_less=True),
+                     Signal(config.word_bytes, name="from_memory"))
         m.d.sync += [
             part.valid.eq(go), part.word.eq(word), cut.eq(self._cut(Cat(window), word.place)),
             part.from_memory.eq(Cat((word.fill_end <= lane) & (word.data_end > lane)
@@ -145,19 +146,17 @@ class Realigner(wiring.Component):
         config, turn_bits = self._config, self._turn_bits
         m.submodules.out = out = Queue(
             data.StructLayout({"addr": 16, "data": 8 * config.word_bytes, "last": 1}), _WAITING_WORDS)
-        cycles = rotate_cycles(config)
-        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 2 - cycles)
-        turned: Value = cut
-        if cycles == 2:
-            count = part.word.place[turn_bits:turn_bits + TURN_BITS]
-            turned = delayed(m, rotate_down(m, turned, count, "turn", 8 << turn_bits), 1, "turn")
-            part, turn_bits = part.later(m), turn_bits + TURN_BITS
-        turned = rotate_down(m, turned, part.word.place[turn_bits:ceil_log2(ring_size(config))], "turned",
-                             8 << turn_bits)
+        later = rotate_cycles(config) - 1
+        m.d.sync += ready.eq(out.level <= _WAITING_WORDS - 3 - later)
+        early_bits = turn_bits + TURN_BITS * later
+        early = rotate_down(m, cut, part.word.place[turn_bits:early_bits], "turn", 8 << turn_bits)
+        turned, part = delayed(m, early, later, "turn"), part.later(m, later)
+        turned = rotate_down(m, turned, part.word.place[early_bits:ceil_log2(ring_size(config))], "turned",
+                             8 << early_bits)
         inverted = Mux(part.word.flip, 0x80, 0)
         others: list[Value] = [part.word.fill] * config.word_bytes
         if config.compressed_weights:
-            row = delayed(m, self.row, cycles - 1, "row")
+            row = delayed(m, self.row, later, "row")
             rows = [row.word_select(lane, 8) for lane in range(config.cols)]
             others[:config.cols] = [Mux(part.word.coded, row, part.word.fill) for row in rows]
         m.d.comb += [
@@ -173,17 +172,14 @@ class Realigner(wiring.Component):
         m.d.sync += self.done.eq(self.port.en & self.port.grant & out.o.payload.last)
 
 
-class _Part:
-    """A word after stage 1: which of its lanes come from memory."""
+class _Part(NamedTuple):
+    """A word after stage 1, and which of its lanes come from memory."""
 
-    def __init__(self, config: Config) -> None:
-        self.valid = Signal(name="cut_valid")
-        self.word: Any = Signal(WordLayout(config), name="cut_word", reset_less=True)
-        self.from_memory = Signal(config.word_bytes, name="from_memory")
-        self._config = config
+    valid: Value
+    word: Any
+    from_memory: Any
 
-    def later(self, m: Module) -> "_Part":
-        """Return the same a cycle later."""
-        part = _Part(self._config)
-        m.d.sync += [part.valid.eq(self.valid), part.word.eq(self.word), part.from_memory.eq(self.from_memory)]
-        return part
+    def later(self, m: Module, cycles: int) -> "_Part":
+        """Return the same `cycles` cycles later."""
+        return _Part(delayed(m, self.valid, cycles, "part_valid", control=True),
+                     delayed(m, self.word, cycles, "part_word"), delayed(m, self.from_memory, cycles, "part_memory"))

@@ -59,8 +59,8 @@ def _choose(index: Value, choices: Sequence[Value]) -> Value:
 def rotate_up(m: Module, word: Value, lanes: Value, name: str, lane_bits: int = 8) -> Value:
     """Return the word moved up by `lanes` lanes of `lane_bits` bits, modulo its length (a power of two of lanes).
 
-    A LUT of six inputs rotates a bit by TURN_BITS bits of `lanes`. For words of 16 bytes a register is worth its place
-    between two such LUTs, because ABC makes three of them otherwise.
+    A LUT of six inputs rotates a bit by TURN_BITS bits of `lanes`. A word of 16 bytes needs two such LUTs, and three
+    without a register between them. So where `rotate_cycles` is 2, the first cycle rotates by that many bits.
     """
     return _rotated(m, word, lanes, name, lane_bits)
 
