@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.model.rules.bodies import body
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import TqError
-from tq_hw.model.graph import Model, OptionValue, Subgraph
+from tq_hw.model.graph import Model, OptionValue
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -30,14 +31,6 @@ WINDOWS: Case = (6, 5), (2, 3, 2), [[0, 4], [1, 4]], ((1, 2), (), (0, 1), 0)
 WHOLE: Case = (3, 4), (4, 3), [[1], [0], [3], [2]], ((1,), (1,), (1,), 1)
 
 
-def body(*operators: str) -> Subgraph:
-    b = ModelBuilder("body")
-    one, other = b.input((), "float32"), b.input((), "float32")
-    for op in operators:
-        other = b.add(op, [one, other], shape=(), dtype="float32")
-    return b.model(other).main
-
-
 def scatter(case: Case, *operators: str, dtype: str = "float32", given: bool = False) -> bytes:
     """Updates of a tensor, or of a constant before float32; `given` indices are an input."""
     b, (shape, more, indices, options) = ModelBuilder("scatter"), case
@@ -53,7 +46,7 @@ def scatter(case: Case, *operators: str, dtype: str = "float32", given: bool = F
         **({} if dtype == "float32" else QUANTIZATION))
     if dtype == "float32":
         made = b.add("QUANTIZE", [made], dtype="int8", scale=0.11, zero_point=4)
-    return write_model(Model("scatter", (b.model(made).main, body(*operators))))
+    return write_model(Model("scatter", (b.model(made).main, body(*operators, carries=1))))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int8"])
@@ -90,5 +83,5 @@ def test_wrong_options_stay(name: str, option: OptionValue) -> None:
     main = replace(model.main, operators=tuple(
         replace(op, options={**op.options, name: option}) if op.op == "STABLEHLO_SCATTER" else op
         for op in parse_model(scatter(ROWS, "STABLEHLO_ADD"), "m").main.operators))
-    read = parse_model(write_model(replace(model, subgraphs=(main, body()))), "m")
+    read = parse_model(write_model(replace(model, subgraphs=(main, body(carries=1)))), "m")
     assert "STABLEHLO_SCATTER" in [op.op for op in read.main.operators]

@@ -6,10 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.model.rules.bodies import body
 from tq_hw.compiler import compile_model
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import TqError
-from tq_hw.model.graph import Model, Subgraph
+from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
@@ -25,14 +26,6 @@ SPREAD = (2, 5, 3), (1, 4, 1), (1, 1, 1), (1, 1, 1), (1, 3, 1), (0, 0, 2, -1, 0,
 #: The second window reaches over no element.
 BESIDE = (1, 2, 3), (1, 1, 1), (1, 1, 3), (1, 1, 1), (1, 1, 1), (0, 0, 0, 0, 0, 1)
 STARTS = {"MAXIMUM": -np.inf, "MINIMUM": np.inf, "ADD": 0.0, "MUL": 1.0}
-
-
-def body(*operators: str) -> Subgraph:
-    b = ModelBuilder("body")
-    one, other = b.input((), "float32"), b.input((), "float32")
-    for op in operators:
-        one = b.add(op, [one, other], shape=(), dtype="float32")
-    return b.model(one).main
 
 
 def sizes(where: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
