@@ -36,12 +36,17 @@ def bias_of(state: Legalizer, op: Operator, position: int) -> IntArray | None:
 
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def lower_conv(state: Legalizer, op: Operator) -> None:
-    """Windows over an image; groups and depth multipliers above one become dense weights with zeros."""
+    """Windows over an image; groups and depth multipliers above one become dense weights with zeros.
+
+    With one channel a group, a CONV_2D is a depthwise convolution.
+    """
     p = conv.params(op, state.subgraph)
     weights = state.constant(op, 1)
     source, (rows_before, cols_before) = state.through_pad(state.input(op, 0))
     depthwise, kernel = op.op == "DEPTHWISE_CONV_2D", weights.shape[1:3]
     in_channels = state.tensor(op, 0).shape[3]
+    if not depthwise and 1 < in_channels == p.groups == weights.shape[0]:
+        depthwise, weights = True, np.ascontiguousarray(weights.transpose(3, 1, 2, 0))
     if depthwise and p.depth_multiplier == 1 and in_channels > 1:
         packed = weights[0]
         sums = packed.sum(axis=(0, 1), dtype=np.int64)

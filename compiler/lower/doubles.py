@@ -103,10 +103,12 @@ def _steps(real: Doubles, p: MacParams, least: IntArray, most: IntArray) -> _Con
     with np.errstate(divide="ignore", over="ignore"):
         guess = np.floor((value - 0.5) / real[:, None])
     first = np.clip(guess, least[:, None] - 4.0, most[:, None] + 4.0).astype(np.int64) - 3
-    candidates = first[..., None] + np.arange(8)
-    reached = round_half_away(candidates.astype(np.float64) * real[:, None, None]) >= value[:, None]
-    # If no candidate reaches the value, the step is after the last accumulator.
-    at = np.where(reached.any(axis=-1), first + reached.argmax(axis=-1), most[:, None] + 1)
+    # The first of 8 accumulators that reaches the value. If none does, the step is after the last accumulator.
+    at = first
+    for width in (4, 2, 1, 1):
+        reached = round_half_away((at + width - 1).astype(np.float64) * real[:, None]) >= value
+        at = np.where(reached, at, at + width)
+    at = np.where(at < first + 8, at, most[:, None] + 1)
     return _Conditions(np.broadcast_to(value, at.shape), np.maximum(at, least[:, None]), at <= most[:, None],
                   np.minimum(at - 1, most[:, None]), at > least[:, None])
 
@@ -148,20 +150,26 @@ def _fits(low: IntArray, high: IntArray, left_shift: int) -> bool:
 
 
 def _single(steps: _Conditions, real: Doubles) -> Scaling | None:
-    """Multipliers of one word whose truncated product is rounded half up."""
-    multipliers, shifts = [], []
-    for channel, factor in enumerate(real.tolist()):
-        # Rounding needs a right shift of at least one bit.
-        right = min(-int(np.frexp(factor)[1]), _LARGEST_SHIFT)
-        if right < 1:
+    """Multipliers of one word whose truncated product is rounded half up: `acc * m + 2^(bits-1) >> bits`."""
+    # Rounding needs a right shift of at least one bit.
+    right = np.minimum(-np.frexp(real)[1].astype(np.int64), _LARGEST_SHIFT)
+    if (right < 1).any():
+        return None
+    bits = (_WORD_BITS + right)[:, None]
+    # A product is less than 2^62: the bounds are clipped beyond it, and fit int64.
+    most = (np.int64(1) << 64 - bits) - 1
+    bound = np.clip(2 * steps.value - 1, -most, most) << bits - 1
+    low, high = np.zeros(len(real), np.int64), np.full(len(real), INT32_MAX, np.int64)
+    for x, counts, is_up in ((steps.up, steps.counts_up, True), (steps.down, steps.counts_down, False)):
+        # x * m >= bound, or x * m <= bound
+        limit = bound if is_up else bound - 1
+        if (counts & (x == 0) & ((limit > 0) if is_up else (limit < 0))).any():
             return None
-        low, high = _interval(steps, channel, _WORD_BITS + right, 0, 0)
-        high = min(high, INT32_MAX)
-        if low > high:
-            return None
-        multipliers.append((low + high) // 2)
-        shifts.append(-right)
-    return Scaling("divide", np.array(multipliers), np.array(shifts))
+        divisor = np.where(x == 0, 1, x)
+        at_least, at_most = counts & ((x > 0) == is_up) & (x != 0), counts & ((x < 0) == is_up) & (x != 0)
+        low = np.maximum(low, np.where(at_least, -(-limit // divisor), 0).max(axis=1, initial=0))
+        high = np.minimum(high, np.where(at_most, limit // divisor, INT32_MAX).min(axis=1, initial=INT32_MAX))
+    return None if (low > high).any() else Scaling("divide", (low + high) // 2, -right)
 
 
 def _compared(p: MacParams, real: float, least: IntArray, most: IntArray) -> Scaling | None:

@@ -16,7 +16,7 @@ from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.sim import golden
 from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.arith import quantize_multipliers
+from tq_hw.sim.golden.arith import INT32_MAX, INT32_MIN, quantize_multipliers
 from tq_hw.sim.golden.mac import MacParams, requantize
 from tq_hw.sim.rtl.simulate import simulate
 
@@ -114,6 +114,25 @@ def test_every_accumulator(real: float) -> None:
     else:
         results = requantize(every, MacParams(found.multiplier, found.shift, 0, 3, -128, 127)).astype(np.int64)
     assert np.array_equal(results, expected)
+
+
+@pytest.mark.parametrize("limits", [(-128, 127), (-128, -127), (126, 127)])
+@pytest.mark.parametrize("zero_point", [-128, 0, 127])
+@pytest.mark.parametrize("exponent", [-36, -31, -30, -29, -24])
+def test_one_word_for_all_of_int32(exponent: int, zero_point: int, limits: tuple[int, int]) -> None:
+    """The bounds of a multiplier have up to 70 bits where accumulators do not reach all results."""
+    real = 2.0 ** exponent * np.array([0.6, 0.3, 0.15])
+    p = params(real.tolist(), zero_point, limits)
+    steps = doubles._steps(real, p, np.full(3, INT32_MIN), np.full(3, INT32_MAX))
+    found = doubles._single(steps, real)
+    assert found is not None
+    for channel, factor in enumerate(real):
+        near = np.round((np.arange(-300, 300) + 0.5) / factor)
+        acc = np.unique((near[:, None] + np.arange(-3, 4)).clip(INT32_MIN, INT32_MAX)).astype(np.int64)
+        shift = -int(found.shift[channel])
+        product = acc * int(found.multiplier[channel]) >> 31
+        results = np.clip((product + (1 << shift - 1) >> shift) + zero_point, *limits)
+        assert np.array_equal(results, requantize(acc.astype(np.int32), params([factor], zero_point, limits)))
 
 
 def test_accumulators_that_leave_int32_are_refused() -> None:
