@@ -37,13 +37,14 @@ def _record(board: Board, memory: Memory) -> BoardRecord:
 def board_resources(board: Board, memory: Memory, config: Config) -> Resources:
     """Return the resources of a configuration on a board with a memory, including the rest of the board.
 
-    The rest is the recorded synthesis of the whole board, less the estimate of the machine in it. Raises
-    UnsupportedError if there is no such record.
+    The rest is the recorded synthesis of the whole board, less the estimate of the machine in it: negative where the
+    whole takes fewer cells than its units that were synthesized one by one. So the recorded machine has the recorded
+    cells. Raises UnsupportedError if there is no such record.
     """
     record = _record(board, memory)
     machine = estimate_resources(config, FAMILIES[board.toolchain])
     recorded = estimate_resources(record.config, machine.family)
-    rest = {kind: max(0, record.cells.get(kind, 0) - recorded.total(kind)) for kind in KINDS}
+    rest = {kind: record.cells.get(kind, 0) - recorded.total(kind) for kind in KINDS}
     return Resources(machine.family, {**machine.units, BOARD_UNIT: rest})
 
 

@@ -69,7 +69,7 @@ def test_the_spread_is_that_of_machines_outside_the_fit() -> None:
 
 
 @pytest.mark.parametrize("record", boards(), ids=lambda record: f"{record.board}-{record.memory}")
-def test_estimates_of_boards_cover_the_records(record: object) -> None:
+def test_recorded_machines_have_the_recorded_cells(record: object) -> None:
     one = next(each for each in boards() if each is record)
     board = BOARDS[one.board]
     memory = next(each for each in board.memories if each.name == one.memory)
@@ -77,9 +77,7 @@ def test_estimates_of_boards_cover_the_records(record: object) -> None:
     found = board_resources(board, memory, one.config)
     assert found.units[BOARD_UNIT]
     for kind in ("luts", "flip_flops", "multipliers", "block_rams"):
-        assert found.total(kind) >= one.cells[kind]
-    assert found.total("multipliers") == one.cells["multipliers"]
-    assert found.total("block_rams") == one.cells["block_rams"]
+        assert found.total(kind) == one.cells[kind]
 
 
 def test_resources_that_do_not_suffice_are_named() -> None:
