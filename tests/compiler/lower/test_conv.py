@@ -93,8 +93,8 @@ def test_a_single_input_channel(channels: int, op: str, config: str, dtype: str)
     x = b.input((1, 7, 8, 1), dtype, scale=0.05, zero_point=3 if dtype == "int8" else 0)
     depthwise = op == "DEPTHWISE_CONV_2D"
     shape = (1, 3, 3, channels) if depthwise else (channels, 3, 3, 1)
-    weights = b.constant(rng.integers(-127, 128, shape).astype(np.int8), scale=rng.uniform(0.01, 0.02, channels).tolist(),
-                         dimension=3 if depthwise else 0)
+    weights = b.constant(rng.integers(-127, 128, shape).astype(np.int8), dimension=3 if depthwise else 0,
+                         scale=rng.uniform(0.01, 0.02, channels).tolist())
     options = {"depth_multiplier": channels} if depthwise else {}
     bias = b.bias(x, weights, rng.integers(-900, 900, channels))
     model = parse_model(b.build(b.add(op, [x, weights, bias], scale=0.1, padding="SAME", **options)), "m")
