@@ -161,7 +161,7 @@ MOVE_MUTANTS = (
     *mutants("dma/realigner.py", ("tests/hdl/dma/test_load.py",), {
         "test_random_operations": (
             ("fill bytes flipped as well", "^ inverted, others[lane])", "^ inverted, others[lane] ^ inverted)"),
-            ("realigner's words without room", "out.level <= _WAITING_WORDS - 2 - cycles",
+            ("realigner's words without room", "out.level <= _WAITING_WORDS - 3 - later",
              "out.level <= _WAITING_WORDS - 1"),
             ("load done before its last word is granted",
              "self.done.eq(self.port.en & self.port.grant & out.o.payload.last)",
