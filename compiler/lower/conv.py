@@ -36,7 +36,7 @@ def bias_of(state: Legalizer, op: Operator, position: int) -> IntArray | None:
 
 @lowers("CONV_2D", "DEPTHWISE_CONV_2D")
 def lower_conv(state: Legalizer, op: Operator) -> None:
-    """Windows over an image; groups and depth multipliers above one become dense weights with zeros.
+    """Windows over an image; groups that `rewrite.groups` left together become dense weights with zeros.
 
     With one channel a group, a CONV_2D is a depthwise convolution.
     """

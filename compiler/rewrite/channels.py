@@ -24,8 +24,6 @@ __all__ = ["picks"]
 _MOVES = ("RESHAPE", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "SPLIT", "SPLIT_V")
 #: Most moves in a chain, and most elements of a tensor, that are considered.
 _MOST_MOVES, _MOST_ELEMENTS = 8, 1 << 22
-#: A part of a tensor is in place on every machine if its channels begin and end at multiples of this.
-_WORD = 16
 #: Cycles of a moved byte.
 _BYTE_CYCLES = 2
 
@@ -42,12 +40,11 @@ class _Pick:
         """Whether the channels are consecutive, as after a cut."""
         return bool((np.diff(self.channels) == 1).all())
 
-    @property
-    def is_in_place(self) -> bool:
+    def is_in_place(self, word_bytes: int) -> bool:
         """Whether the channels are whole words of the source, in order."""
         first, count = int(self.channels[0]), len(self.channels)
-        return self.is_part and first % _WORD == 0 and (
-            count % _WORD == 0 or first + count == self.source.shape[-1])
+        return self.is_part and first % word_bytes == 0 and (
+            count % word_bytes == 0 or first + count == self.source.shape[-1])
 
 
 def _data(op: Operator) -> int:
@@ -113,10 +110,11 @@ def _is_plain(graph: Subject, op: Operator) -> bool:
 
 @dataclass(frozen=True)
 class _Array:
-    """The machine's array: input and output channels that it computes at a time."""
+    """The machine's array: input and output channels that it computes at a time, and bytes of a word."""
 
     rows: int
     cols: int
+    word_bytes: int
 
     def steps(self, inputs: int, outputs: int) -> int:
         """Cycles per pixel of a convolution with a kernel of one pixel."""
@@ -125,7 +123,7 @@ class _Array:
     def fits(self, graph: Subject, op: Operator) -> _Pick | None:
         """Return the channels that a convolution can read in the source; None if there are none or it is slower."""
         found = _find(graph, op.inputs[0]) if _is_plain(graph, op) else None
-        if found is None or found.is_in_place:
+        if found is None or found.is_in_place(self.word_bytes):
             return None
         outputs, height, width, inputs = graph.input(op, 1).shape
         more = self.steps(found.source.shape[3], outputs) - self.steps(inputs, outputs)
@@ -163,9 +161,9 @@ def _pick_channels(graph: Subject, op: Operator, index: int, pick: _Pick) -> Ope
         "fused_activation_function": "NONE"})
 
 
-def picks(rows: int, cols: int) -> tuple[Pattern, ...]:
-    """Return the patterns for an array of `rows` input and `cols` output channels."""
-    array = _Array(rows, cols)
+def picks(rows: int, cols: int, word_bytes: int) -> tuple[Pattern, ...]:
+    """Return the patterns for an array of `rows` input and `cols` output channels, and words of `word_bytes`."""
+    array = _Array(rows, cols, word_bytes)
 
     @pattern("CONV_2D")
     def convolution_of_picked(graph: Subject, op: Operator) -> Rewrite | None:

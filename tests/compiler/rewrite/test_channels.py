@@ -76,7 +76,7 @@ def test_no_move_is_left(build: Build, left: list[str], litert: Oracle) -> None:
     x = b.input((1, SIDE, SIDE, 24), scale=0.04, zero_point=9)
     data = b.build(*build(b, x))
     model = parse_model(data, "shuffle")
-    assert [op.op for op in rewrite(model.main, (*picks(16, 16), *LIBRARY)).operators] == left
+    assert [op.op for op in rewrite(model.main, (*picks(16, 16, 16), *LIBRARY)).operators] == left
     check(model, litert.run(data, list(random_inputs(model))))
 
 
@@ -95,5 +95,5 @@ def test_a_small_array_moves_many_channels() -> None:
     b = ModelBuilder("shuffle")
     made = shuffled(b, b.input((1, 2, 2, 128), scale=0.04), 2)
     main = parse_model(b.build(made), "shuffle").main
-    assert [op.op for op in rewrite(main, (*picks(4, 4), *LIBRARY)).operators] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
-    assert [op.op for op in rewrite(main, (*picks(16, 16), *LIBRARY)).operators] == ["CONV_2D"]
+    assert [op.op for op in rewrite(main, (*picks(4, 4, 4), *LIBRARY)).operators] == ["RESHAPE", "TRANSPOSE", "RESHAPE"]
+    assert [op.op for op in rewrite(main, (*picks(16, 16, 16), *LIBRARY)).operators] == ["CONV_2D"]
