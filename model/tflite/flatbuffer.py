@@ -123,7 +123,8 @@ class Table:
         """Return where in the file the field is stored, None when it is not."""
         if slot >= self._slot_count:
             return None
-        distance = int.from_bytes(self.file.data[self._vtable + 4 + 2 * slot:][:2], "little")
+        at = self._vtable + 4 + 2 * slot
+        distance = int.from_bytes(self.file.data[at:at + 2], "little")
         return self._position + distance if distance else None
 
     def _target(self, slot: int, field: str) -> int | None:
