@@ -1,6 +1,7 @@
 """Cost of a single operation: cycles of tiles and programs, and the bytes that it moves."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from tq_hw.compiler.ir.value import ELEMENT_BYTES
 from tq_hw.compiler.stream.stream import Operation
@@ -20,6 +21,9 @@ from tq_hw.isa.uop import OUTPUTS, Destination, Source
 __all__ = ["activation_delay", "awaits_outputs", "has_outputs", "in_parts", "moved_bytes", "param_block_cycles",
            "program_cycles", "read_beside", "run_beats", "stream_words", "tile_program_cycles"]
 
+#: Fields of an operation that decide how long a chunk takes.
+_PROGRAM_FIELDS = ("first", "last", "body_first", "body_last", "repeat1", "repeat2", "a_type", "b_type", "out_type")
+
 
 def program_cycles(operation: Operation, config: Config) -> int:
     """Cycles of a program over streams."""
@@ -31,9 +35,17 @@ def program_cycles(operation: Operation, config: Config) -> int:
 def tile_program_cycles(operation: Operation, slots: int, beats: int, config: Config) -> int:
     """Cycles of a program on a tile, for words of `beats` beats, including waits for results."""
     f = operation.fields
-    words = beat_cycles(operation, config)
-    return in_parts(slots, f["chunk_slots"], lambda part: chunk_runs(
-        f, operation.uops, part * beats, words, config)[1])
+    used = tuple(f.get(name, 0) for name in _PROGRAM_FIELDS)
+    uops = tuple(tuple(uop.items()) for uop in operation.uops)
+    return in_parts(slots, f["chunk_slots"], lambda part: _chunk_cycles(used, uops, part * beats, config))
+
+
+@lru_cache(maxsize=4096)
+def _chunk_cycles(used: tuple[int, ...], items: tuple[tuple[tuple[str, int], ...], ...], beats: int,
+                  config: Config) -> int:
+    """Return the cycles of a chunk; the operations of a layer differ mostly in addresses."""
+    f, uops = dict(zip(_PROGRAM_FIELDS, used, strict=True)), [dict(each) for each in items]
+    return chunk_runs(f, uops, beats, [_beat_words(f, uop, config) for uop in uops], config)[1]
 
 
 def beat_cycles(operation: Operation, config: Config) -> list[int]:

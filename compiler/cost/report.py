@@ -80,7 +80,7 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
                 work[index]["weights"] += ceil_div(size, config.bus_bytes)
             else:
                 work[index]["activations"] += ceil_div(size, config.bus_bytes)
-    rows = []
+    rows, runs = [], stream.runs_of([layer.index for layer in graph.layers])
     for index, parts in numbers.items():
         layers = [graph.layers[number] for number in parts]
         busy = work[index]
@@ -90,5 +90,5 @@ def report(graph: Graph, stream: Stream, config: Config, times: Timeline) -> tup
         rows.append(LayerReport(
             index, layers[-1].op, layers[-1].output.name, unit_name, macs, took,
             macs / (took * config.macs) if took else 0.0, moved.get(index, 0), max(busy, key=lambda key: busy[key]),
-            stream.runs_of(set(parts))))
+            runs.get(index, {})))
     return tuple(rows)

@@ -9,7 +9,7 @@ vector operation waits for must come before its array operation.
 """
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
@@ -214,17 +214,17 @@ class Stream:
         assembler.end()
         return Commands(assembler.to_bytes(), tuple(end - begin for begin, end in pairwise(ends)))
 
-    def runs_of(self, layers: Set[int]) -> dict[str, tuple[tuple[int, int], ...]]:
-        """Ranges of RUN indices of some layers, per unit name."""
-        out = {}
+    def runs_of(self, owners: Sequence[int]) -> dict[int, dict[str, tuple[tuple[int, int], ...]]]:
+        """Ranges of RUN indices by owner and unit name; `owners` has the owner of each layer."""
+        found: dict[int, dict[str, tuple[tuple[int, int], ...]]] = {}
         for unit, operations in self.by_unit.items():
-            ranges: list[tuple[int, int]] = []
+            ranges: dict[int, list[tuple[int, int]]] = {}
             for index, operation in enumerate(operations):
-                if operation.layer in layers:
-                    if ranges and ranges[-1][1] == index - 1:
-                        ranges[-1] = (ranges[-1][0], index)
-                    else:
-                        ranges.append((index, index))
-            if ranges:
-                out[unit.name.lower()] = tuple(ranges)
-        return out
+                own = ranges.setdefault(owners[operation.layer], [])
+                if own and own[-1][1] == index - 1:
+                    own[-1] = (own[-1][0], index)
+                else:
+                    own.append((index, index))
+            for owner, own in ranges.items():
+                found.setdefault(owner, {})[unit.name.lower()] = tuple(own)
+        return found
