@@ -123,16 +123,22 @@ def first_fit(items: Iterable[Item], peers: Callable[[Name], list[Name]],
     `rest` layers before them.
     """
     placed: list[Placed] = []
+    #: Words that are occupied in each layer.
+    spans: dict[int, list[tuple[int, int]]] = {}
     bases: dict[Name, int] = {}
     for item in sorted(items, key=lambda item: (-item.words, item.first)):
+        near = sorted({span for layer in range(item.first - rest, item.last + rest + 1)
+                       for span in spans.get(layer, ())})
         taken = {bases[peer] % BANKS for peer in peers(item.name) if peer in bases}
         base = -1
         while base < 0 or (base % BANKS in taken and len(taken) < BANKS and item.words):
             base += 1
-            for low, high, a, b in sorted(placed):
-                if a - rest <= item.last and item.first - rest <= b and low < base + item.words and base < high:
+            for low, high in near:
+                if low < base + item.words and base < high:
                     base = high
         bases[item.name] = base
         if item.words:
             placed.append((base, base + item.words, item.first, item.last))
+            for layer in range(item.first, item.last + 1):
+                spans.setdefault(layer, []).append((base, base + item.words))
     return bases, placed

@@ -47,6 +47,8 @@ class Residents:
         self.resident = {key for key in facts.values if facts.may_reside(key, self.capacity - self.ring_minimum)}
         self.rolling: set[int] = set()
         self._barred: set[int] = set()  #: values whose rolling did not help
+        #: By first and last layer, rolling values, rows of a strip, and strips of room.
+        self._groups: dict[tuple[int, int, frozenset[int], int, int], Group | None] = {}
         large = [key for key in facts.values if key not in self.resident]
         for key in sorted(large, key=lambda key: -blocked_words(facts.values[key], config)):
             self._roll(key)
@@ -156,15 +158,14 @@ class Residents:
 
     def group(self, first: int, last: int, budget: int) -> tuple[Group, list[LayerPlan]] | None:
         """Return strips and buffers of a group in `budget` words: the tallest strips, then the most room to roll."""
-        layers = self.facts.graph.layers[first:last + 1]
-        height = layers[-1].output.shape[1]
+        height = self.facts.graph.layers[last].output.shape[1]
         rolling = {key for key in self.rolling if first <= self.facts.defined[key] <= last}
         for parts in range(4, height + 1):
             rows = ceil_div(height, parts)
             if parts > 4 and rows == ceil_div(height, parts - 1):
                 continue
             for extra in (3, 2, 1, 0):
-                group = schedule(layers, first, rolling, rows, extra)
+                group = self._schedule(first, last, rolling, rows, extra)
                 if group is None:
                     continue
                 plans = [self._strip_plan(group, index) for index in range(first, last + 1)]
@@ -172,6 +173,13 @@ class Residents:
                 if words + self._rolling_words(group) <= budget:
                     return group, plans
         return None
+
+    def _schedule(self, first: int, last: int, rolling: set[int], rows: int, extra: int) -> Group | None:
+        """Return a group as `schedule` does, each computed once: it is needed whenever a value was demoted."""
+        key = (first, last, frozenset(rolling), rows, extra)
+        if key not in self._groups:
+            self._groups[key] = schedule(self.facts.graph.layers[first:last + 1], first, rolling, rows, extra)
+        return self._groups[key]
 
     def _rolling_words(self, group: Group) -> int:
         return sum(self.buffer_words(key, group) for key in group.rolling)
