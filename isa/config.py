@@ -7,7 +7,6 @@ A configuration is a preset (`n16`, `n8`, `n9x8`, `n16x8`, `tiny`, `serial`) or 
 import hashlib
 import json
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
@@ -16,9 +15,9 @@ from pathlib import Path
 
 from tq_hw.isa.config_rules import broken_rule
 from tq_hw.isa.sizes import ceil_div, ceil_log2
+from tq_hw.isa.table import ConfigError, read_table, size_in_bytes
 
-__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "OPTIONS", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config",
-           "read_table"]
+__all__ = ["BANKS", "DESIGNS", "ISA_VERSION", "OPTIONS", "PRESETS", "REQUIRED", "Config", "ConfigError", "load_config"]
 
 #: Raised whenever a command, a register or an arithmetic detail changes its meaning.
 ISA_VERSION = 3
@@ -40,18 +39,6 @@ _LATER = ("compressed_weights",)
 
 #: Keys without a default.
 REQUIRED = ("rows", "cols", "requantize_lanes", "scratchpad_bytes")
-#: Units of sizes in a TOML file.
-_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20}
-
-
-class ConfigError(ValueError):
-    """A configuration breaks a rule; the message is the rule."""
-
-
-def _bytes(value: object) -> object:
-    """Return the number that a text such as "64 KiB" stands for; any other value as it is."""
-    found = re.fullmatch(r"(\d+) ?(B|KiB|MiB)", value) if isinstance(value, str) else None
-    return int(found[1]) * _UNITS[found[2]] if found else value
 
 
 @dataclass(frozen=True)
@@ -255,22 +242,6 @@ PRESETS: dict[str, Config] = {
 }
 
 
-def read_table(path: str) -> dict[str, object]:
-    """Return what a configuration's TOML file says; ConfigError for one that cannot be read."""
-    try:
-        # Some editors put a byte order mark in front.
-        text = Path(path).read_bytes()
-        if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-            raise ConfigError(f"{path}: expected a TOML file, found text in UTF-16: save it as UTF-8")
-        return tomllib.loads(text.decode("utf-8-sig"))
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: expected a TOML file, found one that is not text") from None
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path}: expected a TOML file: {error}") from None
-
-
 def load_config(name_or_path: str | Config) -> Config:
     """Return a preset by name or read a TOML file; ConfigError says which names there are. A Config is returned.
 
@@ -293,7 +264,7 @@ def load_config(name_or_path: str | Config) -> Config:
     name = values.pop("name", Path(name_or_path).stem)
     if not isinstance(name, str):
         raise ConfigError(f"{name_or_path}: name must be a text, not {name!r}")
-    sizes = {key: _bytes(value) if key.endswith("_bytes") else value for key, value in values.items()}
+    sizes = {key: size_in_bytes(value) if key.endswith("_bytes") else value for key, value in values.items()}
     try:
         return Config.from_mapping(sizes, name)
     except ConfigError as error:

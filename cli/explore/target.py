@@ -11,9 +11,10 @@ from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.resources.board import LIMITED, board_resources, taken
 from tq_hw.boards.resources.memories import block_rams, multipliers
 from tq_hw.boards.resources.model import Resources, estimate_resources, families_of
-from tq_hw.isa.config import PRESETS, Config, ConfigError, read_table
+from tq_hw.isa.config import PRESETS, Config, ConfigError
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.memory import Memory as Rate
+from tq_hw.isa.table import read_table
 from tq_hw.model.errors import OptionError
 
 __all__ = ["Space", "Target", "board_target", "configurations", "file_target", "first_refusal", "fitting"]

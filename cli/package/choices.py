@@ -6,7 +6,8 @@ from difflib import get_close_matches
 
 from tq_hw.cli.package.facts import MEMORIES, Core, core_of
 from tq_hw.hdl.top import CONTROLS, MEMORY_BUSES
-from tq_hw.isa.config import load_config, read_table
+from tq_hw.isa.config import load_config
+from tq_hw.isa.table import read_table
 from tq_hw.model.errors import OptionError
 
 __all__ = ["DEFAULTS", "LEGAL", "Choices", "chosen_core", "to_table"]

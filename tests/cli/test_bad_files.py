@@ -52,6 +52,28 @@ def test_a_configuration_that_is_no_text(tq: Tq, model: Path, tmp_path: Path) ->
     assert (result.code, result.err) == (2, "tq-hw: odd.toml: expected a TOML file, found one that is not text\n")
 
 
+@pytest.mark.parametrize(("text", "found"), [
+    ("rows = 1" + "0" * 5000, "an integer of more than 4300 digits"),
+    ("rows = " + "[" * 5000 + "]" * 5000, "values that are nested too deeply")])
+@pytest.mark.parametrize("option", ["--config", "--space"])
+def test_a_toml_file_that_python_does_not_take(tq: Tq, model: Path, tmp_path: Path, text: str, found: str,
+                                               option: str) -> None:
+    (tmp_path / "odd.toml").write_text(text)
+    result = tq("compile" if option == "--config" else "explore", model.name, option, "odd.toml")
+    assert (result.code, result.err) == (
+        2, f"tq-hw: {'--space ' * (option == '--space')}odd.toml: expected a TOML file, found {found}\n")
+
+
+def test_a_size_of_many_digits(tq: Tq, model: Path, tmp_path: Path) -> None:
+    size = "9" * 5000 + " KiB"
+    (tmp_path / "odd.toml").write_text(
+        f"rows = 8\ncols = 8\nrequantize_lanes = 4\nscratchpad_bytes = '{size}'\n")
+    result = tq("compile", model.name, "--config", "odd.toml")
+    assert (result.code, result.err) == (
+        2, "tq-hw: odd.toml: scratchpad_bytes must be an integer, or a size such as \"64 KiB\", not "
+        f"'{size}'; did you mean \"{size}\"?\n")
+
+
 def test_a_configuration_in_utf_16(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes("rows = 8\n".encode("utf-16"))
     result = tq("compile", model.name, "--config", "odd.toml")
