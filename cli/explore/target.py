@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tq_hw.boards.resources.model import Resources, estimate_resources, families
 from tq_hw.isa.config import PRESETS, Config, ConfigError
 from tq_hw.isa.memory import YARDSTICK
 from tq_hw.isa.memory import Memory as Rate
-from tq_hw.isa.table import read_table
+from tq_hw.isa.table import read_table, size_in_bytes
 from tq_hw.model.errors import OptionError
 
 __all__ = ["Space", "Target", "board_target", "configurations", "file_target", "first_refusal", "fitting"]
@@ -29,6 +30,8 @@ _TRIED: Space = {
     "scratchpad_bytes": (16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10), "acc_words": (64, 128, 256),
     "acc_open": (0, 4),
 }
+#: Combinations of sizes that a file may ask for; to make configurations of so many takes minutes.
+_MOST_COMBINATIONS = 10_000_000
 _FILE_KEYS = ("family", "clock_mhz", "latency", "bytes_per_cycle", "memory_bytes", "limits", "space", "preset")
 
 
@@ -128,10 +131,17 @@ def _values(path: str, key: str, values: object) -> tuple[int, ...]:
     return tuple(dict.fromkeys(numbers))
 
 
-def _number(path: str, table: Mapping[str, Any], key: str, default: float) -> float:
-    value = table.get(key, default)
-    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-        raise OptionError(f"{path}: {key} must be a number above 0, not {value!r}")
+def _number(path: str, key: str, value: object, least: float, most: float) -> float:
+    """Return a number of the file; OptionError unless it is in the range, which NaN is not."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+        raise OptionError(f"{path}: {key} must be a number from {least:.15g} to {most:.15g}, not {value!r}")
+    return value
+
+
+def _whole(path: str, key: str, value: object, least: int, most: int) -> int:
+    """Return a whole number of the file; OptionError unless it is in the range."""
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+        raise OptionError(f"{path}: {key} must be a whole number from {least} to {most}, not {value!r}")
     return value
 
 
@@ -156,15 +166,23 @@ def file_target(path: str) -> Target:
     for key in _SIZES[:4]:
         if key not in space:
             raise OptionError(f"{path}: space.{key} is missing")
+    if (count := prod(map(len, space.values()))) > _MOST_COMBINATIONS:
+        raise OptionError(f"{path}: space has {count:,} combinations of sizes, at most {_MOST_COMBINATIONS:,} can be "
+                          "tried; give fewer values")
     family, limits = table.get("family", "ecp5"), _known(path, "limits", table.get("limits", {}), LIMITED)
     known = families_of(PRESETS["n8"])
     if family not in known:
         raise OptionError(f"{path}: family must be {' or '.join(known)}, not {family!r}")
     preset = table.get("preset")
-    if preset is not None and preset not in PRESETS:
+    if preset is not None and (not isinstance(preset, str) or preset not in PRESETS):
         raise OptionError(f"{path}: preset must be one of {', '.join(PRESETS)}, not {preset!r}")
-    rate = Rate(int(_number(path, table, "latency", YARDSTICK.latency_cycles)),
-                float(_number(path, table, "bytes_per_cycle", YARDSTICK.bytes_per_cycle)))
-    return Target(Path(path).stem, family, round(1e6 * _number(path, table, "clock_mhz", 100)), rate,
-                  int(table.get("memory_bytes", 0)), {kind: _number(path, limits, kind, 0) for kind in limits}, space,
+
+    def number(key: str, default: float, least: float, most: float) -> float:
+        return _number(path, key, table.get(key, default), least, most)
+
+    rate = Rate(_whole(path, "latency", table.get("latency", YARDSTICK.latency_cycles), 1, (1 << 20) - 1),
+                float(number("bytes_per_cycle", YARDSTICK.bytes_per_cycle, 0.01, 1024)))
+    memory_bytes = _whole(path, "memory_bytes", size_in_bytes(table.get("memory_bytes", 0)), 0, 1 << 48)
+    return Target(Path(path).stem, family, round(1e6 * number("clock_mhz", 100, 0.001, 1e6)), rate, memory_bytes,
+                  {kind: _number(path, f"limits.{kind}", limits[kind], 0.5, 1e9) for kind in limits}, space,
                   PRESETS.get(preset or ""), lambda config: estimate_resources(config, family))
