@@ -13,6 +13,7 @@ from tq_hw.boards.link.host import Link
 from tq_hw.boards.link.mapped import MappedLink
 from tq_hw.boards.link.port import SerialPort
 from tq_hw.boards.link.uio import open_uio
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.options import FiniteRange
 from tq_hw.cli.subject import DEFAULT_CONFIG
 from tq_hw.isa.config import Config, load_config
@@ -39,6 +40,7 @@ class Place:
     port : serial port, or UIO device
     baud : of a serial port
     buffer, clock_hz : of an accelerator with UIO
+    config_file : of its configuration, None where none was named
     """
 
     name: str
@@ -48,6 +50,7 @@ class Place:
     baud: int = 0
     buffer: str = ""
     clock_hz: int = 0
+    config_file: str | None = None
 
     def open(self) -> tuple[Link | MappedLink, Callable[[], None]]:
         """Return the link to it, and what closes the link; DeviceError when there is none."""
@@ -96,4 +99,4 @@ def _place(board_name: str | None, port: str | None, baud: int | None, uio: str 
             raise OptionError(f"{option} does not go with --uio: the accelerator is in this processor's address "
                               "space")
     return Place("uio", load_config(config or DEFAULT_CONFIG), uio, buffer=udmabuf or _BUFFER,
-                 clock_hz=round((clock_mhz or _CLOCK_MHZ) * 1e6))
+                 clock_hz=round((clock_mhz or _CLOCK_MHZ) * 1e6), config_file=config_file(config))

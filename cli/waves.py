@@ -15,7 +15,7 @@ from tq_hw.sim.rtl.arithmetic import CHOICES, Arithmetic
 from tq_hw.sim.rtl.build import library
 from tq_hw.sim.rtl.waves import Waves, read_signals
 
-__all__ = ["arithmetic_options", "check_arithmetic_options", "waves_options", "write_layout"]
+__all__ = ["arithmetic_options", "check_arithmetic_options", "waves_files", "waves_options", "write_layout"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -67,6 +67,16 @@ def check_arithmetic_options(arithmetic: Arithmetic, engine: str, waves: Waves |
             raise OptionError(f"--{name} {choice} needs --engine rtl, not {engine}")
         if waves is not None:
             raise OptionError(f"--waves shows the whole RTL: leave --{name} {choice} out")
+
+
+def waves_files(waves: Waves | None) -> dict[str, str | None]:
+    """Return the files that --waves writes, by the names that messages give them: the waves, and the views of them."""
+    if waves is None:
+        return {}
+    path = Path(waves.path)
+    return {"--waves": str(waves.path), **{
+        f"the view for {viewer} of --waves": str(path.with_suffix(suffix))
+        for viewer, suffix in (("GTKWave", ".gtkw"), ("Surfer", ".sucl"))}}
 
 
 def write_layout(program: Program, waves: Waves, cycles: int) -> None:

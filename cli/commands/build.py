@@ -187,7 +187,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
     if dram_chip is not None:
         memory = with_chip(board, memory, dram_chip)
     target = Path(folder or Path("build") / board.name)
-    check_outputs({"--json": json_file}, [model_file, inputs_file])
+    check_outputs({"--json": json_file}, [model_file, inputs_file], {str(target): "the folder of -o"})
     if inputs_file is not None and not (soc and model_file):
         raise OptionError("--inputs needs --soc and --model: they go into flash with the model")
     if model_file is None and shapes != InputShapes():

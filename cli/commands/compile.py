@@ -11,6 +11,7 @@ from tq_hw.cli.mixed import check_options, mixed_bytes, open_mixed, wrapped
 from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, compile_report, print_layers, print_summary
 from tq_hw.cli.report.mixed import mixed_compile_report
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.options import (
     debug_option,
@@ -122,7 +123,8 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
     if is_compiled(model_file):
         raise OptionError(f"{model_file}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")
     output_file = output or f"{Path(model_file).stem}{'_tq.tflite' if partitioned else '.tqm'}"
-    check_outputs({"-o": output_file, "--json": json_file}, [model_file, *pattern_files])
+    check_outputs({"-o": output_file, "--json": json_file},
+                  [model_file, *pattern_files, config_file(target.config)])
     if partitioned:
         check_options(profile, {"--patterns": pattern_files, "--dump-after": dump_after})
         report = _compile_parts(model_file, output_file, target, shapes)

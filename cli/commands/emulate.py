@@ -11,6 +11,7 @@ from tq_hw.boards.catalog.board import Ddr3
 from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.cli.emulation.emulator import MOST_MEMORY_BYTES, Emulator
+from tq_hw.cli.shared.files import check_folder
 from tq_hw.cli.shared.options import debug_option, rate_of, rate_options
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.model.errors import OptionError
@@ -29,6 +30,7 @@ def _check_link(path: str) -> None:
         raise OptionError(f"--port {path}: exists and is not a link of an earlier emulation; choose another name")
     if not place.parent.is_dir():
         raise OptionError(f"--port {path}: the directory {place.parent} does not exist")
+    check_folder("--port", path, place.parent)
 
 
 def _make_link(path: str, port: str) -> None:

@@ -178,7 +178,8 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
 
     Cycles and resources are estimated for all; results are kept, so a stopped search can continue.
     """
-    check_outputs({"-o": output, "--html": html, "--json": json_file}, models)
+    check_outputs({"-o": output, "--html": html, "--json": json_file}, [*models, space],
+                  {str(store or default_store()): "the file of --store"})
     if reports and html in (None, "-"):
         raise OptionError("--reports: go with a page; give --html FILE.html")
     if html is not None:

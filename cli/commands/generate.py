@@ -8,6 +8,7 @@ import click
 
 from tq_hw.cli.package.choices import DEFAULTS, LEGAL, Choices, chosen_core
 from tq_hw.cli.package.folder import check_target, write_folder
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option
 from tq_hw.cli.subject import DEFAULT_CONFIG
@@ -42,7 +43,7 @@ def generate_command(config: str | None, control: str | None, memory_bus: str | 
     """
     target = Path(folder)
     core = chosen_core(config or DEFAULT_CONFIG, Choices(control, memory_bus, memories, name))
-    check_outputs({"--json": json_file})
+    check_outputs({"--json": json_file}, [config_file(config)], {folder: "the folder of -o"})
     check_target(target)
     facts = write_folder(core, target)
     if json_file != "-":

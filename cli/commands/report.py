@@ -11,6 +11,7 @@ from tq_hw.cli.report.compare import read_report
 from tq_hw.cli.report.layers import CLOCK_HZ, Report, estimate_config, sim_report, warm_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.report.page import need_plots, render
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
@@ -123,7 +124,8 @@ def report_command(model_file: str, output: str, engine: str, partitioned: bool,
     Runs one inference on random inputs and compares it with the golden model; exit code 1 if they differ.
     """
     need_plots()
-    check_outputs({"-o": output, "--json": json_file}, [model_file, other_file])
+    check_outputs({"-o": output, "--json": json_file},
+                  [model_file, other_file, config_file(target.config), *pattern_files])
     before = None if other_file is None else read_report(other_file)
     if engine == "executor" and target.memory.stalls is not None:
         raise OptionError("--stalls needs --engine rtl: the executor does not model time")

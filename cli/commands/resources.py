@@ -12,6 +12,7 @@ from tq_hw.boards.resources.model import FITTED, Resources, estimate_resources, 
 from tq_hw.boards.resources.record import KINDS, families
 from tq_hw.cli.commands.configs import describe_config
 from tq_hw.cli.report.tables import Column, percent, print_table, print_text
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import config_option, debug_option, json_option
 from tq_hw.cli.subject import DEFAULT_CONFIG
@@ -80,7 +81,7 @@ def _count(value: float) -> str:
 def resources_command(config: str | None, board_name: str | None, memory_name: str | None, family: str | None,
                       json_file: str | None) -> None:
     """Estimate the FPGA resources of a configuration, by unit, from recorded syntheses, in less than a second."""
-    check_outputs({"--json": json_file})
+    check_outputs({"--json": json_file}, [config_file(config)])
     found: list[Resources]
     report: dict[str, Any] = {}
     board = None

@@ -122,7 +122,7 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
     --partition, with LiteRT's); exit code 1 if they differ.
     """
     check_drawn(inputs_file)
-    check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file])
+    check_outputs({"--outputs": outputs_file, "--json": json_file}, [path, inputs_file, place.config_file])
     subject = _open(path, place, partitioned, shapes)
     inputs, stacked = subject.input_sets(inputs_file, sets, seed)
     link, close = place.open()

@@ -13,6 +13,7 @@ from tq_hw.cli.refusal import explained
 from tq_hw.cli.report.layers import Report, print_layers, print_summary, sim_report, warm_report
 from tq_hw.cli.report.mixed import mixed_sim_report
 from tq_hw.cli.shared.arrays import output_arrays
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, npz_bytes, write, write_json
 from tq_hw.cli.shared.infer import infer_all
 from tq_hw.cli.shared.options import (
@@ -36,7 +37,7 @@ from tq_hw.cli.subject import (
     open_subject,
 )
 from tq_hw.cli.target import Target, target_options
-from tq_hw.cli.waves import arithmetic_options, check_arithmetic_options, waves_options, write_layout
+from tq_hw.cli.waves import arithmetic_options, check_arithmetic_options, waves_files, waves_options, write_layout
 from tq_hw.isa.memory import Memory
 from tq_hw.model.errors import MismatchError, OptionError
 from tq_hw.model.rules.propagate import InputShapes
@@ -141,8 +142,8 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
     """
     check_drawn(inputs_file)
     waves_file = None if waves is None else str(waves.path)
-    check_outputs({"--outputs": outputs_file, "--waves": waves_file, "--trace": trace_file, "--json": json_file},
-                  [path, inputs_file])
+    check_outputs({"--outputs": outputs_file, **waves_files(waves), "--trace": trace_file, "--json": json_file},
+                  [path, inputs_file, config_file(target.config), *pattern_files])
     for option, file in (("--waves", waves_file), ("--trace", trace_file)):
         if file is not None and engine != "rtl":
             raise OptionError(f"{option} needs --engine rtl, not {engine}")

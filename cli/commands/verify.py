@@ -8,6 +8,7 @@ import click
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.mixed import PROFILE, check_options, is_mixed_file
 from tq_hw.cli.report.tables import print_text
+from tq_hw.cli.shared.configurations import config_file
 from tq_hw.cli.shared.files import check_outputs, write_json
 from tq_hw.cli.shared.options import (
     debug_option,
@@ -56,8 +57,9 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
     PATH is a model, or a folder of models. Stored expectations are `input_j` and `expected_j` in an .npz of the model's
     name next to it. Exit code 1 if a case differs, 2 if none does and one is not supported.
     """
-    check_outputs({"--json": json_file})
     cases = find_cases(paths)
+    check_outputs({"--json": json_file}, [config_file(target.config), *pattern_files, *(
+        str(file) for case in cases for file in (case.model, case.stored) if file is not None)])
     for case in cases:
         if is_compiled(str(case.model)):
             raise OptionError(f"{case.model}: expected a .tflite model, found a compiled file; `tq-hw sim` runs it")

@@ -16,6 +16,7 @@ from tq_hw.cli.package.readme import readme
 from tq_hw.cli.package.sources import source_files
 from tq_hw.cli.package.vivado import vivado_files
 from tq_hw.cli.shared.configurations import to_toml
+from tq_hw.cli.shared.files import check_folder
 from tq_hw.hdl.netlist.design import Design
 from tq_hw.hdl.top import Top
 from tq_hw.hdl.verilog import to_readable_verilog
@@ -40,6 +41,7 @@ def check_target(target: Path) -> None:
         raise OptionError(f"-o {target}: the directory {target.parent} does not exist")
     if not os.access(target.parent, os.W_OK):
         raise OptionError(f"-o {target}: cannot be written: permission denied")
+    check_folder("-o", str(target), Path(os.path.realpath(target)).parent)
 
 
 def verilog(core: Core) -> Design:

@@ -8,6 +8,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from tq_hw.cli.shared.text import clean
 from tq_hw.isa.permissions import new_file_mode
 from tq_hw.model.errors import OptionError
 
-__all__ = ["check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
+__all__ = ["check_folder", "check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
 
 #: File name extensions of pictures, for a file that is none.
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -28,12 +29,15 @@ Array = npt.NDArray[Any]
 STDOUT = "-"
 
 
-def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None] = (),
+                  others: Mapping[str, str] = MappingProxyType({})) -> None:
     """Raise OptionError unless each output (option name -> path or None) can be written.
 
-    Two outputs must not be the same file or both standard output, and none may be one of `inputs`.
+    Two outputs must not be the same file or both standard output, and none may be one of `inputs`, or of `others`
+    (path -> its description).
     """
     taken = {os.path.realpath(path): "an input of this command" for path in inputs if path is not None}
+    taken |= {os.path.realpath(path): description for path, description in others.items()}
     printed = ""
     for option, name in outputs.items():
         if name == STDOUT:
@@ -43,17 +47,33 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str | None
         if name is None or name == STDOUT:
             continue
         path = Path(name)
-        if path.is_dir():
-            raise OptionError(f"{option} {name}: expected a file to write, found a directory")
-        if not path.parent.is_dir():
-            raise OptionError(f"{option} {name}: the directory {path.parent} does not exist")
-        if not os.access(path if _is_special(path) else path.parent, os.W_OK):
-            raise OptionError(f"{option} {name}: cannot be written: permission denied")
         real = os.path.realpath(path)
         if not _is_special(path):
             if real in taken:
                 raise OptionError(f"{option} {name}: is {taken[real]}; choose another file")
             taken[real] = f"the file of {option} too"
+        _check_place(option, name)
+
+
+def _check_place(option: str, name: str) -> None:
+    """Raise OptionError unless a file called `name` can be written."""
+    path = Path(name)
+    if path.is_dir():
+        raise OptionError(f"{option} {name}: expected a file to write, found a directory")
+    if not path.parent.is_dir():
+        raise OptionError(f"{option} {name}: the directory {path.parent} does not exist")
+    if not os.access(path if _is_special(path) else path.parent, os.W_OK):
+        raise OptionError(f"{option} {name}: cannot be written: permission denied")
+    if not _is_special(path):
+        check_folder(option, name, Path(os.path.realpath(path)).parent)
+
+
+def check_folder(option: str, name: str, folder: Path) -> None:
+    """Raise OptionError if no file can be made in `folder`, where `name` goes: root may write to /proc, in vain."""
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise OptionError(f"{option} {name}: cannot be written: {error.strerror or error}") from None
 
 
 def _is_special(path: Path) -> bool:

@@ -1,0 +1,83 @@
+"""Outputs: never in the place of an input or of another output, and refused early."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Tq = Callable[..., Any]
+CONFIG = "rows = 4\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = 8192\nacc_words = 16\nvector_words = 128\n"
+SPACE = "[space]\nrows = 4\ncols = 4\nrequantize_lanes = 2\nscratchpad_bytes = 8192\nacc_words = 16\n"
+EXECUTOR = ["--engine", "executor"]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in os.listdir(folder) if (folder / name).is_file()}
+
+
+@pytest.mark.parametrize(("arguments", "output"), [
+    (["compile", "small.tflite", "--config", "c.toml", "--json", "c.toml"], "--json c.toml"),
+    (["compile", "small.tflite", "--config", "c.toml", "-o", "c.toml"], "-o c.toml"),
+    (["sim", "small.tflite", "--config", "c.toml", "--outputs", "c.toml", *EXECUTOR], "--outputs c.toml"),
+    (["sim", "small.tflite", "--config", "c.toml", "--trace", "./c.toml"], "--trace ./c.toml"),
+    (["sim", "small.tflite", "--config", "tiny", "--patterns", "c.toml", "--json", "c.toml"], "--json c.toml"),
+    (["sim", "c.gtkw", "--waves", "c.fst"], "the view for GTKWave of --waves c.gtkw"),
+    (["report", "small.tflite", "--config", "c.toml", "-o", "c.toml"], "-o c.toml"),
+    (["report", "small.tflite", "--patterns", "c.toml", "-o", "c.toml"], "-o c.toml"),
+    (["verify", "small.tflite", "--config", "c.toml", "--json", "c.toml"], "--json c.toml"),
+    (["verify", "small.tflite", "--patterns", "c.toml", "--json", "c.toml"], "--json c.toml"),
+    (["verify", "small.tflite", "--json", "small.tflite"], "--json small.tflite"),
+    (["verify", ".", "--json", "small.npz"], "--json small.npz"),
+    (["generate", "--config", "c.toml", "-o", "npu", "--json", "c.toml"], "--json c.toml"),
+    (["resources", "--config", "c.toml", "--json", "c.toml"], "--json c.toml"),
+    (["run", "--uio", "u", "--config", "c.toml", "small.tflite", "--json", "c.toml"], "--json c.toml"),
+    *((["explore", "small.tflite", "--space", "s.toml", option, "s.toml"], f"{option} s.toml")
+      for option in ("-o", "--html", "--json"))])
+def test_no_output_replaces_an_input(tq: Tq, case: Path, tmp_path: Path, arguments: list[str], output: str) -> None:
+    (tmp_path / "c.toml").write_text(CONFIG)
+    (tmp_path / "s.toml").write_text(SPACE)
+    (tmp_path / "c.gtkw").write_bytes(case.read_bytes())
+    before = files(tmp_path)
+    result = tq(*arguments)
+    assert (result.code, result.err) == (2, f"tq-hw: {output}: is an input of this command; choose another file\n")
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(("arguments", "message"), [
+    (["generate", "--config", "tiny", "-o", "npu", "--json", "npu"],
+     "--json npu: is the folder of -o; choose another file"),
+    (["build", "--board", "icebreaker", "--no-verify", "-o", "b", "--json", "b"],
+     "--json b: is the folder of -o; choose another file"),
+    (["explore", "small.tflite", "--space", "s.toml", "--store", "st", "-o", "st"],
+     "-o st: is the file of --store; choose another file"),
+    (["sim", "small.tflite", "--waves", "o.fst", "--json", "o.sucl"],
+     "--json o.sucl: is the file of the view for Surfer of --waves too; choose another file")])
+def test_no_output_replaces_another(tq: Tq, model: Path, tmp_path: Path, arguments: list[str], message: str) -> None:
+    (tmp_path / "s.toml").write_text(SPACE)
+    before = os.listdir(tmp_path)
+    result = tq(*arguments)
+    assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+    assert os.listdir(tmp_path) == before
+
+
+def test_a_preset_is_no_file(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny").write_text("old")
+    result = tq("compile", model.name, "--config", "tiny", "-o", "tiny")
+    assert (result.code, result.err) == (0, "")
+    assert (tmp_path / "tiny").read_bytes().startswith(b"TQHM")
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="needs a folder where root cannot make files either")
+@pytest.mark.parametrize(("arguments", "output"), [
+    (["sim", "small.tflite", *EXECUTOR, "--outputs", "o.npz", "--json", "/proc/x"], "--json /proc/x"),
+    (["generate", "--config", "tiny", "-o", "/proc/x"], "-o /proc/x"),
+    (["emulate", "--board", "icebreaker", "--port", "/proc/x"], "--port /proc/x")])
+def test_a_folder_that_takes_no_files_is_refused_before_the_work(tq: Tq, model: Path, tmp_path: Path,
+                                                                  arguments: list[str], output: str) -> None:
+    before = os.listdir(tmp_path)
+    result = tq(*arguments)
+    assert result.code == 2
+    assert result.err.startswith(f"tq-hw: {output}: cannot be written: ")
+    assert (result.err.count("\n"), os.listdir(tmp_path)) == (1, before)
