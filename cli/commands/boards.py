@@ -42,6 +42,7 @@ def boards_command(json_file: str | None, wide: bool) -> None:
     check_outputs({"--json": json_file})
     boards = list(all_boards())
     records = [describe_board(board) for board in boards]
+    write_json(json_file, {"boards": records})
     if json_file != "-":
         rows = []
         for board, record in zip(boards, records, strict=True):
@@ -51,7 +52,6 @@ def boards_command(json_file: str | None, wide: bool) -> None:
             rows.append((board.name, board.device.name, f"{board.config.rows}x{board.config.cols}",
                          board.config.requantize_lanes, board.config.macs, f"{record['clock_mhz']:g}", memory, tools))
         print_table(_COLUMNS, rows, wide=wide)
-    write_json(json_file, {"boards": records})
 
 
 def _size(size_bytes: int) -> str:

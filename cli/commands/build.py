@@ -228,11 +228,11 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         if program is not None:
             report["model"] = {"file": f"{Path(str(model_file)).stem}.tqm", "in_bitstream": bool(image)}
         write_json(str(work / REPORT), report)
+    write_json(json_file, report)
     if json_file != "-":
         print_report(report, target)
         if flash:
             click.echo(f"{target / FLASH_FILE}: {len(flash):,} bytes, for byte {FLASH_OFFSET} of the flash")
-    write_json(json_file, report)
     if result.missing:
         raise MissingToolError(finish_elsewhere(target, result))
     if not result.met and not allow_timing_fail:

@@ -82,9 +82,9 @@ def _fit(path: str, board_name: str, given: Sequence[str], profile: str | None, 
     board, model = find_board(board_name), read_model(path, shapes=shapes).under(profile or "canon")
     with ProgressBar(f"fitting {model.name} to {board.name}"):
         found = fit_board(model, board)
+    write_json(json_file, {"model": printable(path), **fit_json(found)})
     if json_file != "-":
         click.echo("\n".join((f"{model.name}:", *fit_lines(found))))
-    write_json(json_file, {"model": printable(path), **fit_json(found)})
     if found.memory is None:
         raise ToolError(f"{path}: needs {found.preset.estimate.memory_bytes:,} bytes of memory, more than any memory "
                         f"of {board.name}")
@@ -128,10 +128,10 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
     if partitioned:
         check_options(profile, {"--patterns": pattern_files, "--dump-after": dump_after})
         report = _compile_parts(model_file, output_file, target, shapes)
+        write_json(json_file, report)
         if "-" not in (json_file, output_file):
             print_summary(report)
             print_layers(report, wide)
-        write_json(json_file, report)
         return
     chosen = target.sizes
     patterns = patterns_of(pattern_files)
@@ -148,9 +148,9 @@ def compile_command(model_file: str, output: str | None, partitioned: bool, targ
     data = mixed_bytes(wrapped(model, program)) if Path(output_file).suffix == _MODEL_SUFFIX else to_bytes(program)
     report = compile_report(compiled, model, model_file, output_file, len(data)) | {"clock_hz": target.clock_hz}
     write(output_file, data)
+    write_json(json_file, report)
     if dump_after:
         dumper.print()
     elif "-" not in (json_file, output_file):
         print_summary(report)
         print_layers(report, wide)
-    write_json(json_file, report)

@@ -28,9 +28,9 @@ def describe_config(config: Config) -> dict[str, object]:
 def configs_command(json_file: str | None, wide: bool) -> None:
     """List the preset configurations. A TOML file with the same keys makes any other."""
     check_outputs({"--json": json_file})
+    write_json(json_file, {"configs": [describe_config(config) for config in PRESETS.values()]})
     if json_file != "-":
         print_table(
             _COLUMNS,
             [(c.name, c.rows, c.cols, c.requantize_lanes, c.scratchpad_bytes >> 10, f"{c.acc_buffers} x {c.acc_words}",
               c.bus_bytes, c.macs, f"{c.fingerprint:08x}") for c in PRESETS.values()], wide=wide)
-    write_json(json_file, {"configs": [describe_config(config) for config in PRESETS.values()]})

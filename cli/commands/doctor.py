@@ -151,14 +151,16 @@ def doctor_command(clear: bool, json_file: str | None, wide: bool) -> None:
     Exit code 3 if the hardware cannot be simulated.
     """
     check_outputs({"--json": json_file})
+    removed = ""
     if clear:
         folder, size = clear_cache()
-        if json_file != "-":
-            click.echo(f"{folder}: removed, {size / 2**20:.1f} MiB")
+        removed = f"{folder}: removed, {size / 2**20:.1f} MiB"
     findings = list(examine())
-    if json_file != "-":
-        print_table(_COLUMNS, [(f.what, f.state, f.purpose, f.remedy) for f in findings], wide=wide)
     write_json(json_file, {"findings": [asdict(finding) for finding in findings]})
+    if json_file != "-":
+        if removed:
+            click.echo(removed)
+        print_table(_COLUMNS, [(f.what, f.state, f.purpose, f.remedy) for f in findings], wide=wide)
     lacking = [finding for finding in findings if finding.required]
     if lacking:
         raise MissingToolError("the RTL cannot be simulated: " + "; ".join(

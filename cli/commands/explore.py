@@ -194,16 +194,16 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         workers = Workers(results, jobs, scheduler, meter.seen)
         found = explore(aims, target, workers, most=most, seed=seed, prove=prove)
         found = confirm(by, found, aims, target, workers, finalists)
-    if json_file != "-":
-        _show(found, aims, target)
     write_json(json_file, front_json(found, aims, target))
     if html is not None:
         links = _reports(html, found, aims, target, finalists) if reports else {}
         write(html, render_front(found, aims, target, front_json(found, aims, target), links).encode())
+    if output is not None and found.chosen is not None:
+        write(output, to_toml(found.chosen.config).encode())
+    if "-" not in (output, html, json_file):
+        _show(found, aims, target)
     if found.chosen is None:
         nearest = min(found.points, key=lambda point: point.milliseconds)
         raise ToolError("no machine meets all deadlines; the fastest, " + nearest.config.name + ", takes "
                                 + ", ".join(f"{time:.3f} ms for {name}"
                                             for name, time in nearest.milliseconds_by_model.items()))
-    if output is not None:
-        write(output, to_toml(found.chosen.config).encode())

@@ -46,10 +46,10 @@ def generate_command(config: str | None, control: str | None, memory_bus: str | 
     check_outputs({"--json": json_file}, [config_file(config)], {folder: "the folder of -o"})
     check_target(target)
     facts = write_folder(core, target)
+    write_json(json_file, facts)
     if json_file != "-":
         verilog = facts["verilog"]
         click.echo(f"{target}: {core.name}, configuration {core.config.name} ({facts['fingerprint']}), {core.control}, "
                    f"memory by {core.memory_bus}; "
                    f"{verilog['modules']} modules, {verilog['nets']:,} nets, {verilog['nets_without_a_name']:,} of "
                    "them named after what drives them")
-    write_json(json_file, facts)

@@ -20,9 +20,9 @@ _COLUMNS = (Column("operator"), Column("units", least=10, folds=True), Column("c
 def ops_command(json_file: str | None, wide: bool) -> None:
     """List the supported operators: units, cycles, the specification's rules and the compiler's limits."""
     check_outputs({"--json": json_file})
+    write_json(json_file, {"operators": as_records()})
     if json_file != "-":
         print_table(_COLUMNS, [
             (row.op, row.units, None if row.cycles_per_element is None else f"{row.cycles_per_element:.2f}",
              row.equal_to, " ".join([*row.rules, *(f"{limit}." for limit in row.limits)])) for row in rows()],
             wide=wide)
-    write_json(json_file, {"operators": as_records()})

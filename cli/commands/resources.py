@@ -102,9 +102,9 @@ def resources_command(config: str | None, board_name: str | None, memory_name: s
             raise OptionError(f"--memory {memory_name}: belongs to a board; give --board")
         chosen = load_config(config or DEFAULT_CONFIG)
         found = [estimate_resources(chosen, one) for one in ([family] if family else families_of(chosen))]
+    described = [describe_resources(resources, chosen, board_name or "") for resources in found]
+    write_json(json_file, {"config": describe_config(chosen), **report, "resources": described})
     if json_file != "-":
         for number, resources in enumerate(found):
             click.echo("" if number else None, nl=bool(number))
             _show(resources, chosen, board)
-    described = [describe_resources(resources, chosen, board_name or "") for resources in found]
-    write_json(json_file, {"config": describe_config(chosen), **report, "resources": described})

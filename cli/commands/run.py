@@ -151,10 +151,10 @@ def run_command(path: str, place: Place, inputs_file: str | None, outputs_file: 
     }
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
+    write_json(json_file, report)
     if "-" not in (json_file, outputs_file):
         print_summary(report)
         _print_board(report, in_words(device.dram))
         print_layers(report)
-    write_json(json_file, report)
     if difference is not None:
         raise MismatchError(difference)

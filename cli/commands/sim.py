@@ -98,10 +98,10 @@ def _finish_mixed(mixed: MixedSubject, shapes: InputShapes, inputs: list[InputSe
         "clock_hz": clock_hz}
     if outputs_file is not None:
         write(outputs_file, npz_bytes(output_arrays([one.outputs for one in found], stacked)))
+    write_json(json_file, report)
     if "-" not in (json_file, outputs_file):
         print_summary(report)
         print_layers(report, wide)
-    write_json(json_file, report)
     if difference is not None:
         raise MismatchError(difference)
 
@@ -198,12 +198,12 @@ def sim_command(path: str, inputs_file: str | None, outputs_file: str | None, en
         assert subject.program is not None
         trace = trace_events(subject.program, found[0].timeline, found[0].layer_cycles)
         write_json(trace_file, timed(trace, target.clock_hz))
+    write_json(json_file, report)
     if "-" not in (json_file, outputs_file, trace_file):
         print_summary(report)
         if board is None:
             print_layers(report, wide)
         else:
             print_console(report)
-    write_json(json_file, report)
     if difference is not None:
         raise MismatchError(difference)

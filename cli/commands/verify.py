@@ -74,19 +74,30 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
     asked = Asked(engine, oracle, target.sizes, target.memory, sets, seed, resident, profile or "canon", shapes,
                   partitioned, pattern_files)
     verdicts = []
+    shown = json_file != "-"
     for verdict in asked.verdicts(cases, jobs or 1, scheduler):
         verdicts.append(verdict)
-        if json_file != "-":
-            cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
-            if verdict.resident_cycles is not None:
-                cycles += f"{verdict.resident_cycles:,} with resident weights, "
-            print_text(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
+        shown = shown and _show(verdict, json_file)
     counts = Counter(verdict.status for verdict in verdicts)
-    if json_file != "-":
-        click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
     write_json(json_file, {**{status: counts[status] for status in (PASSED, FAILED, UNSUPPORTED)},
                            "cases": [verdict.report for verdict in verdicts]})
+    if shown:
+        click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
     return _conclude(verdicts, counts, json_file != "-")
+
+
+def _show(verdict: Verdict, json_file: str | None) -> bool:
+    """Print the line of a case. Return whether somebody reads it; if not, the work goes on for `json_file` alone."""
+    cycles = f"{verdict.cycles:,} cycles, " if verdict.cycles is not None else ""
+    if verdict.resident_cycles is not None:
+        cycles += f"{verdict.resident_cycles:,} with resident weights, "
+    try:
+        print_text(f"{verdict.status:11} {verdict.name}: {cycles}{verdict.message}")
+    except BrokenPipeError:
+        if json_file is None:
+            raise
+        return False
+    return True
 
 
 def _conclude(verdicts: Sequence[Verdict], counts: Counter[str], printed: bool) -> int:

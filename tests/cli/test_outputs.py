@@ -1,6 +1,8 @@
-"""Outputs: never in the place of an input or of another output, and refused early."""
+"""Outputs: never in the place of an input or of another output, refused early, and written before what is printed."""
 
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -81,3 +83,31 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_work(tq: Tq, model: 
     assert result.code == 2
     assert result.err.startswith(f"tq-hw: {output}: cannot be written: ")
     assert (result.err.count("\n"), os.listdir(tmp_path)) == (1, before)
+
+
+@pytest.mark.parametrize("command", [
+    "boards", "configs", "ops", "doctor", "resources", "compile small.tflite --config tiny",
+    "compile small.tflite --config tiny --dump-after emit", "compile small.tflite --config tiny --partition",
+    "compile small.tflite --fit icebreaker", "sim small.tflite --config tiny --engine executor",
+    "sim small.tflite --config tiny --engine executor --partition",
+    "verify small.tflite small.tflite --config tiny --engine executor", "generate --config tiny -o npu",
+    "explore small.tflite --space s.toml --store st --jobs 1 -o best.toml --html page.html"])
+def test_files_are_written_though_nobody_reads_the_tables(model: Path, tmp_path: Path, command: str) -> None:
+    (tmp_path / "s.toml").write_text(SPACE)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run([sys.executable, "-m", "tq_hw", *command.split(), "--json", "r.json"], stdout=writer,
+                              stderr=subprocess.PIPE, text=True, timeout=120, check=False, cwd=tmp_path)
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    wanted = {"r.json", *(word for word in command.split() if word in ("npu", "best.toml", "page.html"))}
+    assert wanted <= set(os.listdir(tmp_path))
+
+
+def test_a_machine_on_standard_output_is_alone_there(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SPACE)
+    result = tq("explore", model.name, "--space", "s.toml", "--store", "st", "--jobs", "1", "-o", "-")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith('name = "')
