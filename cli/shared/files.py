@@ -157,16 +157,21 @@ def read_npz(name: str) -> dict[str, Array]:
                 return {key: _numbers(archive, key, name) for key in archive.files}
     except OSError as error:
         raise OptionError(f"{name}: cannot read the file: {error.strerror or error}") from error
-    except (zipfile.BadZipFile, ValueError, EOFError, KeyError, NotImplementedError, zipfile.LargeZipFile,
-            MemoryError) as error:
+    except OptionError:
+        raise
+    except Exception as error:
+        # Damaged archives have errors of many kinds, of zlib and of Python's parser, for example.
         raise OptionError(f"{name}: the .npz archive cannot be read: {error}") from error
 
 
 def _numbers(archive: Mapping[str, npt.NDArray[Any]], key: str, name: str) -> npt.NDArray[Any]:
-    """Return an array of an open archive; OptionError if reading it needs pickle."""
+    """Return an array of an open archive; OptionError if reading it needs pickle, or if it is none."""
     try:
-        return archive[key]
+        array = archive[key]
     except ValueError as error:
         if "allow_pickle" not in str(error):
             raise
         raise OptionError(f"{name}: array {key!r} holds Python objects, expected numbers") from error
+    if not isinstance(array, np.ndarray):
+        raise OptionError(f"{name}: {key!r} is not an array as numpy.savez writes it")
+    return array

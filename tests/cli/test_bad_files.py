@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,29 @@ def test_damaged_archive(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "in.npz").write_bytes((tmp_path / "in.npz").read_bytes()[:60])
     result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
     assert (result.code, result.err) == (2, "tq-hw: in.npz: the .npz archive cannot be read: File is not a zip file\n")
+
+
+def test_an_archive_whose_contents_are_damaged(tq: Tq, model: Path, tmp_path: Path) -> None:
+    np.savez_compressed(tmp_path / "in.npz", image=np.arange(90, dtype=np.int8).reshape(1, 6, 5, 3))
+    data = (tmp_path / "in.npz").read_bytes()
+    at = data.index(b"image.npy") + len(b"image.npy")
+    seen = set()
+    for place in range(at, len(data) - 100):
+        (tmp_path / "in.npz").write_bytes(data[:place] + bytes([data[place] ^ 0xff]) + data[place + 1:])
+        result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
+        if result.code:
+            assert result.code == 2
+            assert re.fullmatch(r"tq-hw: in\.npz: the \.npz archive cannot be read: [^\n]+\n", result.err), result.err
+            seen.add(result.err.partition("read: ")[2])
+    assert any(one.startswith("Error -3 while decompressing data: ") for one in seen)
+
+
+@pytest.mark.parametrize("contents", [b"", b"1,2,3"])
+def test_an_archive_of_something_else(tq: Tq, model: Path, tmp_path: Path, contents: bytes) -> None:
+    with zipfile.ZipFile(tmp_path / "in.npz", "w") as archive:
+        archive.writestr("image.npy", contents)
+    result = tq("sim", model.name, "--engine", "golden", "--inputs", "in.npz")
+    assert (result.code, result.err) == (2, "tq-hw: in.npz: 'image' is not an array as numpy.savez writes it\n")
 
 
 def test_truncated_model(tq: Tq, model: Path, tmp_path: Path) -> None:
