@@ -63,7 +63,8 @@ class MixedSubject:
 def is_mixed_file(path: str) -> bool:
     """Whether `path` is a `.tflite` with accelerated parts; False for a file that cannot be read."""
     try:
-        if CUSTOM_NAME.encode() not in Path(path).read_bytes():
+        # Others are refused later: reading a pipe takes its contents away, and some devices never end.
+        if not Path(path).is_file() or CUSTOM_NAME.encode() not in Path(path).read_bytes():
             return False
         return is_mixed(read_model(path, check=False))
     except (OSError, TqError):

@@ -148,6 +148,9 @@ def open_for_board(path: str, config: Config, memory: Memory | None = None, prof
 def is_compiled(path: str) -> bool:
     """Whether `path` is a compiled file."""
     try:
+        if not Path(path).is_file():
+            # A pipe would wait for a writer.
+            return False
         with Path(path).open("rb") as file:
             return file.read(len(_COMPILED)) == _COMPILED
     except OSError:

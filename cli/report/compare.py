@@ -1,6 +1,7 @@
 """Two runs side by side: this one, and the report of another, as `--json` wrote it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,9 @@ __all__ = ["compared", "read_report"]
 def read_report(name: str) -> Report:
     """Read the JSON of `sim`, `compile` or `report`; OptionError for anything else."""
     try:
+        # Some devices never end.
+        if Path(name).is_char_device():
+            raise OptionError(f"{name}: expected a report that --json wrote, found a device")
         found = json.loads(Path(name).read_text(encoding="utf-8"))
     except OSError as error:
         raise OptionError(f"{name}: cannot be read: {error.strerror or error}") from error
@@ -20,14 +24,31 @@ def read_report(name: str) -> Report:
         raise OptionError(f"{name}: expected a report that --json wrote, found a file that is not text") from error
     except ValueError as error:
         raise OptionError(f"{name}: expected a report that --json wrote, found invalid JSON: {error}") from error
+    except RecursionError as error:
+        raise OptionError(f"{name}: expected a report that --json wrote, found values that are nested too "
+                          "deeply") from error
     layers = found.get("layers") if isinstance(found, dict) else None
     rows = layers if isinstance(layers, list) else [None]
-    if not all(isinstance(row, dict) and {"index", "op", "cycles", "bytes"} <= row.keys() for row in rows):
+    right = all(map(_is_row, rows))
+    if right and not isinstance(found.get("cycles"), int):
+        raise OptionError(f"{name}: has no cycles to compare with: its engine does not model time")
+    if not right or not (_has_counts(found) and isinstance(found.get("model"), str)
+                         and isinstance(found.get("config"), str)):
         raise OptionError(f"{name}: expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found "
                           "other JSON")
-    if not isinstance(found.get("cycles"), int):
-        raise OptionError(f"{name}: has no cycles to compare with: its engine does not model time")
     return dict(found)
+
+
+def _is_row(row: object) -> bool:
+    """Return whether a value is a layer of a report."""
+    return (isinstance(row, dict) and isinstance(row.get("index"), int) and isinstance(row.get("op"), str)
+            and {"cycles", "bytes"} <= row.keys() and _has_counts(row))
+
+
+def _has_counts(values: Mapping[str, object]) -> bool:
+    """Return whether cycles and bytes are counts, or not known."""
+    return all(one is None or isinstance(one, int) and 0 <= one < 1 << 63
+               for one in (values.get("cycles"), values.get("bytes")))
 
 
 def compared(before: Report, now: Report) -> list[tuple[str, ...]]:

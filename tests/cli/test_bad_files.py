@@ -75,6 +75,49 @@ def test_a_size_of_many_digits(tq: Tq, model: Path, tmp_path: Path) -> None:
         f"'{size}'; did you mean \"{size}\"?\n")
 
 
+def test_devices_without_an_end(tq: Tq, model: Path, tmp_path: Path) -> None:
+    for name in ("zero.toml", "zero.json", "zero.tflite"):
+        (tmp_path / name).symlink_to("/dev/zero")
+    for arguments, message in (
+            (("compile", model.name, "--config", "zero.toml"), "zero.toml: expected a TOML file, found a device"),
+            (("report", model.name, "-o", "r.html", "--compare", "zero.json"),
+             "zero.json: expected a report that --json wrote, found a device"),
+            (("sim", "zero.tflite"), "zero.tflite: expected a .tflite file, found a device or a pipe"),
+            (("run", "--board", "ulx3s_85f", "--port", "x", "zero.tflite"),
+             "zero.tflite: expected a .tflite file, found a device or a pipe")):
+        result = tq(*arguments)
+        assert (result.code, result.err) == (2, f"tq-hw: {message}\n")
+
+
+@pytest.mark.parametrize("command", [("compile",), ("sim",), ("sim", "--partition"), ("verify",), ("report", "-o", "r"),
+                                     ("run", "--board", "ulx3s_85f", "--port", "x")])
+def test_a_pipe_without_a_writer_is_not_waited_for(tq: Tq, tmp_path: Path, command: tuple[str, ...]) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = tq(*command, "pipe")
+    assert result.code == 2
+    assert "pipe: expected a .tflite file, found a device or a pipe\n" in result.out + result.err
+
+
+def test_a_report_of_deeply_nested_values(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000)
+    result = tq("report", model.name, "-o", "r.html", "--compare", "deep.json")
+    assert (result.code, result.err) == (
+        2, "tq-hw: deep.json: expected a report that --json wrote, found values that are nested too deeply\n")
+
+
+@pytest.mark.parametrize("changes", [
+    {"model": None}, {"config": 3}, {"bytes": "x"}, {"cycles": 1e400}, {"cycles": -1}, {"cycles": 10**400},
+    {"layers": [{}]}, *({"layers": [{"index": 0, "op": "ADD", "cycles": 1, "bytes": 1} | row]} for row in (
+        {"index": "a"}, {"index": None}, {"op": [1]}, {"cycles": "x"}, {"bytes": {}}))])
+def test_a_report_with_other_values(tq: Tq, model: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    report = {"model": "m", "config": "n8", "cycles": 1, "bytes": 1, "layers": []} | changes
+    (tmp_path / "other.json").write_text(json.dumps(report))
+    result = tq("report", model.name, "-o", "r.html", "--compare", "other.json")
+    found = ("has no cycles to compare with: its engine does not model time" if changes == {"cycles": 1e400} else
+             "expected a report that `tq-hw sim`, `compile` or `report` wrote with --json, found other JSON")
+    assert (result.code, result.err) == (2, f"tq-hw: other.json: {found}\n")
+
+
 def test_a_configuration_in_utf_16(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_bytes("rows = 8\n".encode("utf-16"))
     result = tq("compile", model.name, "--config", "odd.toml")
