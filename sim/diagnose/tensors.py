@@ -16,7 +16,8 @@ def find_tensor(model: Model, wanted: str) -> int:
     names = {model.main.tensors[index].name: index for index in made}
     if wanted in names:
         return names[wanted]
-    if wanted.isdecimal() and int(wanted) in made:
+    # Python reads integers of at most 4300 digits.
+    if wanted.isdecimal() and len(wanted) < 20 and int(wanted) in made:
         return int(wanted)
     there = list(names.items())[:4]
     near = get_close_matches(wanted, names, 1)

@@ -94,6 +94,9 @@ NAMES = ", ".join(PRESETS)
      "--dump needs --outputs, the file that the tensor goes to"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "x", "--outputs", "o.npz"],
      "--dump x: no operator of small computes a tensor of that name or index; available are, by index, 3 (t3), 4 (t4)"),
+    (["sim", "small.tflite", "--outputs", "o.npz", "--engine", "golden", "--dump", "9" * 5000],
+     f"--dump {'9' * 5000}: no operator of small computes a tensor of that name or index; available are, by index, 3 "
+     "(t3), 4 (t4)"),
     (["sim", "small.tflite", "--engine", "golden", "--dump", "T_3", "--outputs", "o.npz"],
      "--dump T_3: no operator of small computes a tensor of that name or index; available are, by index, 3 (t3), 4 "
      "(t4)"),
