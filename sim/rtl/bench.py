@@ -125,11 +125,11 @@ class SimulatedMemory:
     def trace(self, waves: Waves) -> None:
         """Write waves from the next cycle on, as cycle 0 of the file; the library must be built for the file's kind."""
         path = Path(waves.path)
+        scopes = "\n".join(full_scopes(waves.scopes, self._library))
         try:
             path.touch()
         except OSError as error:
             raise OptionError(f"waves cannot be written to {path}: {error.strerror or error}") from None
-        scopes = "\n".join(full_scopes(waves.scopes, self._library))
         last = _FOREVER if waves.last_cycle is None else waves.last_cycle
         if not self._dll.tq_trace(self._handle, os.fsencode(path), scopes.encode(), waves.first_cycle, last):
             raise OptionError(f"waves cannot be written to {path}")

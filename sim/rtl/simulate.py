@@ -19,7 +19,7 @@ from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.bound import cycle_bound, quiet_bound
 from tq_hw.sim.rtl.build import Progress, library
 from tq_hw.sim.rtl.design import accelerator_with
-from tq_hw.sim.rtl.waves import Waves
+from tq_hw.sim.rtl.waves import Waves, written_whole
 
 __all__ = ["RtlResult", "layer_cycles", "simulate", "simulate_in_turn"]
 
@@ -110,9 +110,9 @@ def simulate_in_turn(programs: Sequence[Program], inputs: Sequence[Array], memor
     made = library(program.config, trace="" if waves is None else waves.kind, progress=progress,
                    scopes=() if waves is None else waves.scopes,
                    design=accelerator_with(arithmetic, program.config))
-    with Bench(made, memory) as bench:
+    with written_whole(waves) as recorded, Bench(made, memory) as bench:
         bench.write_register("watchdog", watchdog_cycles)
-        return _run(programs, inputs, bench, state, memory.stalls, bounds, waves)
+        return _run(programs, inputs, bench, state, memory.stalls, bounds, recorded)
 
 
 def _run(programs: Sequence[Program], inputs: Sequence[Array], bench: Bench, state: bytes, stalls: int | None,

@@ -1,16 +1,21 @@
 """Waves of a run: the file, the recorded modules, and the recorded cycles."""
 
 import json
+import os
 import re
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 
+from tq_hw.isa.permissions import new_file_mode
 from tq_hw.model.errors import OptionError
+from tq_hw.sim.faults import SimulationError
 
 __all__ = ["FST_HEADERS", "KINDS", "SIGNALS", "TOP_SCOPE", "Waves", "check_scopes", "full_scopes", "read_signals",
-           "signals_of", "without_made_up_names"]
+           "signals_of", "without_made_up_names", "written_whole"]
 
 #: By file name extension: Verilator's option.
 KINDS = {"": (), "vcd": ("--trace",), "fst": ("--trace-fst",)}
@@ -56,6 +61,42 @@ class Waves:
     def kind(self) -> str:
         """The file format: "fst" or "vcd"."""
         return Path(self.path).suffix[1:]
+
+
+@contextmanager
+def written_whole(waves: Waves | None) -> Iterator[Waves | None]:
+    """Provide waves that are recorded next to their file, and take its place at the end, also if the machine stopped.
+
+    After any other error or an interrupt nothing remains. OptionError if no file can be made there.
+    """
+    if waves is None:
+        yield None
+        return
+    path = Path(os.path.realpath(waves.path))
+    if path.exists() and not path.is_file():
+        # A device or a pipe is written to, and not replaced.
+        yield waves
+        return
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.stem[:16]}.", suffix=path.suffix, dir=path.parent)
+    except OSError as error:
+        raise OptionError(f"waves cannot be written to {waves.path}: {error.strerror or error}") from None
+    os.close(handle)
+    try:
+        try:
+            yield replace(waves, path=temporary)
+        except SimulationError:
+            _put(temporary, path)
+            raise
+        _put(temporary, path)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+
+
+def _put(temporary: str, path: Path) -> None:
+    """Rename a file that `mkstemp` made, with the permissions of any other new file."""
+    os.chmod(temporary, new_file_mode())
+    os.replace(temporary, path)
 
 
 def without_made_up_names(verilog: str) -> str:

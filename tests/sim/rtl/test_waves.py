@@ -1,7 +1,9 @@
 """Waves: FST without the headers of a compressor, as read by another library; scopes, spans, and hidden names."""
 
+import os
 import random
 import subprocess
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pywellen
 from tests.sim.rtl.test_bench import start
 from tq_hw.isa.config import PRESETS
 from tq_hw.model.errors import OptionError
+from tq_hw.sim.faults import SimulationError
 from tq_hw.sim.rtl import build, waves
 from tq_hw.sim.rtl.bench import Bench
 from tq_hw.sim.rtl.tools import compiler
@@ -114,6 +117,32 @@ def test_scopes(tmp_path):
     with pytest.raises(OptionError, match="^the machine has no scope 'lod.clamp'; it has load, and others in them, "
                                           "such as 'load.clamp'$"):
         waves.full_scopes(["lod.clamp"], library)
+
+
+@pytest.mark.parametrize(("error", "kept"), [
+    (None, b"new"), (SimulationError("stopped"), b"new"), (KeyboardInterrupt(), b"old"), (OptionError("no"), b"old")])
+def test_waves_take_the_place_of_others_when_they_are_whole(tmp_path, error, kept):
+    (tmp_path / "a.fst").write_bytes(b"old")
+    with pytest.raises(type(error)) if error else nullcontext(), waves.written_whole(
+            Waves(tmp_path / "a.fst", ("load",), 3, 9)) as recorded:
+        assert (recorded.kind, recorded.scopes, recorded.first_cycle, recorded.last_cycle) == ("fst", ("load",), 3, 9)
+        Path(recorded.path).write_bytes(b"new")
+        if error:
+            raise error
+    assert (os.listdir(tmp_path), (tmp_path / "a.fst").read_bytes()) == (["a.fst"], kept)
+
+
+def test_waves_where_no_file_can_be_made(tmp_path):
+    with (pytest.raises(OptionError, match="^waves cannot be written to .*/no/a.fst: No such file or directory$"),
+          waves.written_whole(Waves(tmp_path / "no" / "a.fst"))):
+        pass
+
+
+def test_an_unknown_scope_makes_no_file(copier, tmp_path, monkeypatch):
+    monkeypatch.setattr(waves, "read_signals", lambda _library: {"": {}, "load": {}})
+    with Bench(copier(8, "fst")) as bench, pytest.raises(OptionError, match="^the machine has no scope 'lod'; it has "):
+        bench.trace(Waves(tmp_path / "a.fst", ("lod",)))
+    assert os.listdir(tmp_path) == []
 
 
 def test_an_unknown_scope_is_rejected_before_anything_is_compiled(monkeypatch):
