@@ -145,11 +145,12 @@ def run_tool(name: str, arguments: Sequence[str], folder: Path, progress: Callab
     option, own_log = TOOLS[name].log, folder / f"{name}.log"
     if option and option not in arguments:
         arguments = [option, own_log.name, *arguments]
-    with words.open("w+b") as log, ExitStack() as files:
+    # Killed programs leave their temporary files.
+    with words.open("w+b") as log, TemporaryDirectory(prefix=".", dir=folder) as scratch, ExitStack() as files:
         out = files.enter_context((folder / output).open("wb")) if output else log
         try:
             process = subprocess.Popen([*command, *arguments], cwd=folder, stdin=subprocess.DEVNULL, stdout=out,
-                                       stderr=log, process_group=0)
+                                       stderr=log, env={**os.environ, "TMPDIR": scratch}, process_group=0)
         except OSError as error:
             raise ToolError(f"{name} cannot be started: {command[0]}: {error.strerror or error}") from error
         try:

@@ -49,6 +49,22 @@ def test_child_processes_end_with_a_failed_program(tmp_path: Path, monkeypatch: 
     assert gone(int((tmp_path / "child").read_text(encoding="ascii")))
 
 
+def test_temporary_files_of_a_stopped_program_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path / "bin", "vivado", "import tempfile, time\nplace = tempfile.mkdtemp()\n"
+             "open('place', 'w').write(place)\ntime.sleep(60)", monkeypatch)
+
+    def stop(_seconds: float) -> None:
+        if (tmp_path / "place").is_file() and (tmp_path / "place").read_text(encoding="utf-8"):
+            raise StopError
+
+    with pytest.raises(StopError):
+        run_tool("vivado", [], tmp_path, stop)
+    place = Path((tmp_path / "place").read_text(encoding="utf-8"))
+    assert tmp_path in place.parents
+    assert not place.exists()
+    assert list(tmp_path.glob(".*")) == []
+
+
 def test_a_program_that_is_killed_by_a_signal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = "import os, signal\nprint('placing', flush=True)\nos.kill(os.getpid(), signal.{})"
     for name, words in (("SIGKILL", "SIGKILL, as the system does when memory runs out"), ("SIGABRT", "SIGABRT")):
