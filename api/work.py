@@ -33,6 +33,8 @@ Function = Callable[[bytes, Mapping[str, Any]], Any]
 _AHEAD = 2
 #: Worker deaths after which a run gives up; seconds within which a scheduler must answer.
 _DEATHS, _CONNECT_SECONDS = 3, 15
+#: Signals that end the program, and the exit code of a process that they end during a task.
+_ENDS, _INTERRUPTED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP), 130
 #: Packages whose sources results depend on.
 _PACKAGES = ("isa", "model", "compiler", "hdl", "sim", "boards", "cli")
 
@@ -107,12 +109,45 @@ _blobs: dict[str, bytes] = {}
 
 
 def _give(blobs: Mapping[str, bytes]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends the process without a traceback
+    for number in _heeded():
+        signal.signal(number, signal.SIG_DFL)  # ends the process without a traceback
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDS)
     _blobs.update(blobs)
 
 
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that end this process: nohup ignores SIGHUP, and a shell's background jobs SIGINT."""
+    return [number for number in _ENDS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def _end(number: int, frame: object) -> None:
+    """End the task at the first signal: its tools are ended and its files removed, undisturbed by a second signal."""
+    for other in _ENDS:
+        signal.signal(other, lambda _number, _frame: None)  # Python complains of SIG_IGN if one has just arrived
+    raise KeyboardInterrupt
+
+
 def _call(function: Function, blob: str, arguments: Mapping[str, Any]) -> Any:
-    return function(_blobs[blob], arguments)
+    heeded = _heeded()
+    for number in heeded:
+        signal.signal(number, _end)
+    try:
+        return function(_blobs[blob], arguments)
+    except KeyboardInterrupt:
+        os._exit(_INTERRUPTED)
+    finally:
+        for number in heeded:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _signals_wait() -> Iterator[None]:
+    """Hold signals back: a process that starts meanwhile gets them once it can end in order, and so does this one."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _named(tasks: Sequence[Task]) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -126,12 +161,17 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
     (blobs, blob_of), waiting, deaths = _named(tasks), deque(tasks), 0
     while waiting:
         running: dict[Future[Any], Task] = {}
-        pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _give, (blobs,))
+        others = set(multiprocessing.active_children())
+        # It starts a process of Python's that has to outlive this one.
+        with _signals_wait():
+            pool = ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn"), _give, (blobs,))
         try:
             while waiting or running:
                 while waiting and len(running) < _AHEAD * jobs:
                     if is_left(task := waiting.popleft()):
-                        running[pool.submit(_call, task.function, blob_of[task.key], task.arguments)] = task
+                        with _signals_wait():
+                            future = pool.submit(_call, task.function, blob_of[task.key], task.arguments)
+                        running[future] = task
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     value = future.result()
                     yield running.pop(future).key, value
@@ -141,6 +181,10 @@ def _on_processes(tasks: Sequence[Task], is_left: Callable[[Task], bool], jobs: 
                 raise ToolError(f"{deaths} processes died, perhaps out of memory; try fewer --jobs") from None
             waiting.extendleft(running.values())
         finally:
+            if running:
+                # After an interrupt, for example: the others of its tasks would run on for minutes.
+                for process in set(multiprocessing.active_children()) - others:
+                    process.terminate()
             pool.shutdown(cancel_futures=True)
 
 

@@ -1,6 +1,11 @@
 """Tasks in processes: results are stored, stored results are reused, and a process that dies loses only its tasks."""
 
+import os
+import signal
 import sqlite3
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +61,49 @@ def test_a_key_says_all_that_a_result_depends_on() -> None:
     others = [estimate_task(DIGITS + b"\0", config, memory), estimate_task(DIGITS, load_config("n8"), memory),
               estimate_task(DIGITS, config, Memory(31))]
     assert len({first.key, *(task.key for task in others)}) == 4
+
+
+#: Two tasks with a program that runs for an hour in a group of its own, as `run_tool` starts it.
+LONG = """
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tq_hw.boards.build import tools
+from tq_hw.boards.build.tools import run_tool
+from tq_hw.work import run_tasks, task_of
+
+
+def long(blob, arguments):
+    tools.find_tool = lambda name: [sys.executable, "-c"]
+    with TemporaryDirectory(dir="made") as folder:
+        run_tool("vivado", ["import pathlib, time; pathlib.Path('runs').touch(); time.sleep(3600)"], Path(folder))
+
+
+if __name__ == "__main__":
+    try:
+        run_tasks([task_of(long, b"", {"number": number}) for number in range(2)], None, jobs=2)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def _heed() -> None:
+    """Shells start background jobs with SIGINT ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.mark.parametrize("to_all", [False, True], ids=["alone", "group"])
+def test_a_signal_ends_tasks_with_their_programs_and_files(tmp_path: Path, to_all: bool) -> None:
+    (tmp_path / "long.py").write_text(LONG, encoding="utf-8")
+    (tmp_path / "made").mkdir()
+    process = subprocess.Popen([sys.executable, "long.py"], cwd=tmp_path, stderr=subprocess.PIPE, preexec_fn=_heed,
+                               start_new_session=True, env={**os.environ, "PYTHONPATH": "."})
+    while len(list(tmp_path.glob("made/*/runs"))) < 2 and process.poll() is None:
+        time.sleep(0.05)
+    (os.killpg if to_all else os.kill)(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said, os.listdir(tmp_path / "made")) == (130, b"", [])
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path) -> None:
