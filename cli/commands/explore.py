@@ -14,7 +14,7 @@ from tq_hw.cli.explore.exploration import Exploration
 from tq_hw.cli.explore.front import Aim, Point, times_as_fast
 from tq_hw.cli.explore.options import with_options
 from tq_hw.cli.explore.page import render_front
-from tq_hw.cli.explore.reports import Links, write_reports
+from tq_hw.cli.explore.reports import Links, check_reports, write_reports
 from tq_hw.cli.explore.search import PROOFS, Workers, explore
 from tq_hw.cli.explore.target import Target, board_target, file_target
 from tq_hw.cli.report.page import need_plots
@@ -184,6 +184,8 @@ def explore_command(models: tuple[str, ...], board_name: str | None, memory_name
         raise OptionError("--reports: go with a page; give --html FILE.html")
     if html is not None:
         need_plots()
+        if reports:
+            check_reports(html)
     aims = read_aims(models, weights, deadlines)
     target = _target(board_name, memory_name, space, models)
     check_ways(by, target, scheduler is None)

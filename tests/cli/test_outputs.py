@@ -64,6 +64,16 @@ def test_no_output_replaces_another(tq: Tq, model: Path, tmp_path: Path, argumen
     assert os.listdir(tmp_path) == before
 
 
+def test_a_file_where_the_reports_go(tq: Tq, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(SPACE)
+    (tmp_path / "p_reports").write_text("old")
+    before = os.listdir(tmp_path)
+    result = tq("explore", model.name, "--space", "s.toml", "--store", "st", "--html", "p.html", "--reports")
+    assert (result.code, result.err) == (
+        2, "tq-hw: --reports: p_reports is not a folder; rename it, or give --html another name\n")
+    assert os.listdir(tmp_path) == before
+
+
 def test_a_preset_is_no_file(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "tiny").write_text("old")
     result = tq("compile", model.name, "--config", "tiny", "-o", "tiny")
