@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from fnmatch import fnmatch
 from importlib.metadata import version
 from pathlib import Path
 
@@ -50,6 +51,13 @@ def test_tracked_files_are_not_empty_leftovers() -> None:
         pytest.skip("not a checkout of git")
     files = [ROOT / name for name in listed.stdout.split("\0") if name and not name.startswith("tests/")]
     assert [file for file in files if file.is_file() and file.stat().st_size == 0 and file.name != "py.typed"] == []
+
+
+def test_pytest_looks_into_every_folder_of_tests(pytestconfig: pytest.Config) -> None:
+    """By default it leaves out folders named `build`, for example, in silence."""
+    left_out = pytestconfig.getini("norecursedirs")
+    folders = {folder for file in (ROOT / "tests").rglob("test_*.py") for folder in file.relative_to(ROOT).parents}
+    assert [folder for folder in folders if any(fnmatch(folder.name, pattern) for pattern in left_out)] == []
 
 
 @pytest.mark.parametrize(("package", "folder"), [pytest.param(*p, id=p[0]) for p in packages()])
