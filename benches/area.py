@@ -24,8 +24,12 @@ from typing import Any
 from amaranth.hdl import Value
 from draws import KEPT_OUT, drawn, is_held
 
+from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.build import synthesize as synthesize_board
+from tq_hw.boards.build.carry_inputs import pack_carry_inputs
 from tq_hw.boards.build.figures import count_cells, read_json
+from tq_hw.boards.build.lut_pairs import pair_luts
+from tq_hw.boards.build.open_netlist import xilinx_synthesis
 from tq_hw.boards.build.part_names import HIDE_PARTS
 from tq_hw.boards.build.tools import run_tool
 from tq_hw.boards.catalog.board import Board, Memory
@@ -40,12 +44,14 @@ _RECORD = Path(__file__).parents[1] / "boards" / "resources" / "record.json"
 #: Amaranth's type stubs lack this module.
 _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 _TOP = "top"
-#: Yosys commands by family, with the options of `tq-hw build`.
+#: Yosys commands by family, as in `tq-hw build`. In a whole machine ABC9 makes no path shorter than the slowest one
+#: requires; alone, a unit would be made as fast as it can be, of more LUTs. So the delay of that path is given, in ps.
 _SYNTHESIS = {
-    "ecp5": "synth_ecp5 -top {top}; tee -q -o stat.json stat -json",
+    "ecp5": "scratchpad -set abc9.D 5000; synth_ecp5 -top {top}; write_json cells.json; tee -q -o stat.json stat -json",
     "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
     "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
-    "xc7": "synth_xilinx -flatten -noiopad -noclkbuf -top {top}; tee -q -o stat.json stat -tech xilinx -json",
+    "xc7": "scratchpad -set abc9.D 6000; " + xilinx_synthesis("{top}", "-noiopad -noclkbuf") +
+           "; tee -q -o stat.json stat -tech xilinx -json",
 }
 _PORT = re.compile(r"^\s*wire (?:width (\d+) )?(input|output) (\d+) +(?:signed )?(\\\S+)$", re.MULTILINE)
 _SIZES = re.compile(r"(\d+)x(\d+)x(\d+)((?:,\w+=\d+)*)")
@@ -69,23 +75,27 @@ def modules(text: str) -> dict[str, str]:
     return {re.search(r"^module (\S+)", part, re.MULTILINE)[1]: part for part in parts}  # type: ignore[index]
 
 
-def digest(parts: dict[str, str], top: str) -> str:
-    """Return a hash of a module and all modules below it, independent of numbers in generated names."""
+def digest(parts: dict[str, str], top: str, commands: str) -> str:
+    """Return a hash of a module, all modules below it and the commands that synthesize it.
+
+    It is independent of numbers in generated names.
+    """
     names: dict[str, str] = {}
-    text = "".join(part for name, part in parts.items() if name == top or name.startswith(top + "."))
+    text = commands + "".join(part for name, part in parts.items() if name == top or name.startswith(top + "."))
     plain = re.sub(r"\$\d+", lambda found: names.setdefault(found[0], f"${len(names)}"), text)
     return hashlib.sha256(plain.encode()).hexdigest()[:16]
 
 
-def units(parts: dict[str, str], design: str) -> Iterator[tuple[str, str, str]]:
+def units(parts: dict[str, str], design: str, family: str) -> Iterator[tuple[str, str, str]]:
     """Yield name, module and hash of each unit. The unit `top` is the logic between the others."""
+    top, commands = f"\\{_TOP}", _SYNTHESIS[family]
     if design == "serial":
-        yield design, f"\\{_TOP}", digest(parts, f"\\{_TOP}")
+        yield design, top, digest(parts, top, commands)
         return
     for name in parts:
         if name.count(".") == 1:
-            yield name.partition(".")[2].partition("$")[0], name, digest(parts, name)
-    yield _TOP, f"\\{_TOP}", digest({f"\\{_TOP}": parts[f"\\{_TOP}"]}, f"\\{_TOP}")
+            yield name.partition(".")[2].partition("$")[0], name, digest(parts, name, commands)
+    yield _TOP, top, digest({top: parts[top]}, top, commands)
 
 
 def registered(part: str, module: str) -> tuple[str, int]:
@@ -133,6 +143,9 @@ def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]
         run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {HIDE_PARTS}; {hidden}{script}"], folder)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         cells = count_cells(read_json(folder / "stat.json"), family)
+        if family == "ecp5":
+            absorb_registers(folder / "cells.json")
+            cells["luts"] -= pack_carry_inputs(folder / "cells.json") + pair_luts(folder / "cells.json")
     return {**cells, "cpu_seconds": round(after.ru_utime - before.ru_utime, 1)}
 
 
@@ -156,7 +169,7 @@ def elaborate(config: Config, family: str) -> str:
 def stale(row: dict[str, Any], family: str) -> list[str]:
     """Return the units of a recorded machine whose sources have changed."""
     config = Config.from_mapping(row["config"], "record")
-    found = units(modules(elaborate(config, family)), config.design)
+    found = units(modules(elaborate(config, family)), config.design, family)
     return [name for name, _module, source in found if row["units"].get(name) != source]
 
 
@@ -167,7 +180,7 @@ def record(config: Config, family: str, only: list[str], held: bool = False) -> 
     """
     text = elaborate(config, family)
     parts = modules(text)
-    everything = list(units(parts, config.design))
+    everything = list(units(parts, config.design, family))
     below = {module for name, module, _ in everything if name != _TOP}
     for name, module, source in sorted(everything, key=lambda unit: len(parts[unit[1]])):
         if only and name not in only:

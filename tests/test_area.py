@@ -57,15 +57,16 @@ def test_machines_are_drawn_by_number() -> None:
 def test_units_are_the_modules_below_the_top() -> None:
     parts = area.modules(RTLIL)
     assert list(parts) == ["\\top", "\\top.array", "\\top.array.grid$12"]
-    assert [(name, module) for name, module, _ in area.units(parts, "parallel")] == [
+    assert [(name, module) for name, module, _ in area.units(parts, "parallel", "ecp5")] == [
         ("array", "\\top.array"), ("top", "\\top")]
-    assert [name for name, _, _ in area.units(parts, "serial")] == ["serial"]
+    assert [name for name, _, _ in area.units(parts, "serial", "ecp5")] == ["serial"]
 
 
 def test_a_hash_is_blind_to_numbers_alone() -> None:
-    first = area.digest(area.modules(RTLIL), "\\top.array")
-    assert area.digest(area.modules(RTLIL.replace("$12", "$77").replace("$3", "$9")), "\\top.array") == first
-    assert area.digest(area.modules(RTLIL.replace("width 2", "width 3")), "\\top.array") != first
+    first = area.digest(area.modules(RTLIL), "\\top.array", "synth")
+    assert area.digest(area.modules(RTLIL.replace("$12", "$77").replace("$3", "$9")), "\\top.array", "synth") == first
+    assert area.digest(area.modules(RTLIL.replace("width 2", "width 3")), "\\top.array", "synth") != first
+    assert area.digest(area.modules(RTLIL), "\\top.array", "synth -noshare") != first
 
 
 def test_registers_stand_at_every_port_but_the_clock() -> None:

@@ -8,49 +8,61 @@ from collections.abc import Mapping
 import numpy as np
 
 from tq_hw.isa.config import Config
+from tq_hw.isa.latency import rotate_cycles, shares_ports
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.weight_code import view_bytes
 from tq_hw.model.errors import UnsupportedError
 
 __all__ = ["added_by_options"]
 
-#: Additional cells of an array cell for two products, compared with two cells for one product, in grids synthesized
-#: both ways (16 x 8 for a 7 series, 4 x 4 for the others). A 7 series has most of the flip-flops in its multipliers.
-_PACKED_CELL = {"xc7": {"luts": 3.6, "carries": 1.6, "flip_flops": 24.2},
-                "ecp5": {"luts": 23.4, "carries": 26.3},
+#: Additional cells of a grid for two products, from units synthesized both ways: of the grid, and of each cell compared
+#: with two cells for one product: 4 x 4, 8 x 8 and 16 x 8 for a 7 series, which has most of the flip-flops in its
+#: multipliers, 4 x 4 and 16 x 8 for an ECP5, 4 x 4 for a GW2A.
+_PACKED_GRID = {"xc7": {"luts": 120.0, "carries": 46.0, "flip_flops": 700.0}, "ecp5": {"carries": 76.0}, "gowin": {}}
+_PACKED_CELL = {"xc7": {"carries": 1.0, "flip_flops": 29.0}, "ecp5": {"luts": 11.3, "carries": 16.8},
                 "gowin": {"luts": 27.4, "carries": 50.8}}
 #: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, less the bits of
 #: two sums beyond 18; per column (sums to split, bytes that wait); per square of the rows (negative, since bytes wait
 #: half as long). From six grids of 4 x 4 to 18 x 2, synthesized both ways; the error is at most 6 %.
-_PACKED_GRID, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
+_PACKED_REGISTERS, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
+#: Cells for each byte of a word that a machine with packed products adds where words are rotated in two cycles, and
+#: where units share ports of the scratchpad, from machines of 16 x 8 with four lanes synthesized both ways.
+_ROTATED_TWICE: dict[str, dict[tuple[str, str], float]] = {
+    "xc7": {("array", "luts"): -30.8, ("load", "luts"): -8.6, ("load", "flip_flops"): 10.7,
+            ("store", "luts"): -6.3, ("store", "flip_flops"): 9.4},
+    "ecp5": {("array", "luts"): -35.7, ("load", "luts"): 3.2, ("load", "flip_flops"): 10.7,
+             ("store", "flip_flops"): 9.4}}
+_SHARED_PORTS: dict[str, dict[tuple[str, str], float]] = {
+    "xc7": {("scratchpad", "luts"): -34.0, ("scratchpad", "flip_flops"): -26.3},
+    "ecp5": {("scratchpad", "luts"): -41.6, ("scratchpad", "flip_flops"): -26.3}}
+_ROTATED_TWICE["gowin"], _SHARED_PORTS["gowin"] = _ROTATED_TWICE["ecp5"], _SHARED_PORTS["ecp5"]
 #: Cells that the decoder of compressed weights adds to the load unit, by columns, from load units synthesized both
 #: ways. They grow in steps with the bytes that the decoder sees at a time (up to 8, 16 and 32 columns): interpolated
-#: between two machines of one step; elsewhere the nearest machine counts. Fewer LUTs at 20 columns: even without a
-#: decoder, a load unit for words of 32 bytes takes many more than one for 16.
+#: between two machines of one step; elsewhere the nearest machine counts.
 _DECODER: dict[str, dict[str, dict[int, float]]] = {
-    "xc7": {"luts": {4: 522, 8: 698, 16: 1478}, "carries": {4: 33, 8: 35, 16: 40},
-            "flip_flops": {4: 392, 8: 471, 16: 953}, "small_rams": {4: 6}},
-    "ecp5": {"luts": {4: 714, 8: 815, 16: 1823, 20: 935}, "carries": {4: 51, 8: 52, 16: 58, 20: 67},
-             "flip_flops": {4: 392, 8: 471, 16: 953, 20: 1553}, "small_rams": {4: 9}}}
-#: For a GW2A, the ECP5's counts times the ratio of both for a 4 x 4 machine.
-_DECODER["gowin"] = {kind: {cols: share * count for cols, count in _DECODER["ecp5"][kind].items()} for kind, share in (
-    ("luts", 1.031), ("carries", 2.82), ("flip_flops", 1.003), ("small_rams", 1.0))}
+    "xc7": {"luts": {4: 598, 8: 824, 16: 1711, 20: 3344}, "carries": {4: 36, 8: 40, 16: 47, 20: 59},
+            "flip_flops": {4: 575, 8: 689, 16: 1242, 20: 1880}, "small_rams": {4: 12, 8: 17, 16: 39, 20: 65}},
+    "ecp5": {"luts": {4: 827, 8: 1077, 16: 2193, 20: 4011}, "carries": {4: 48, 8: 48, 16: 54, 20: 74},
+             "flip_flops": {4: 574, 8: 688, 16: 1241, 20: 1880}, "small_rams": {4: 18, 8: 26, 16: 58, 20: 98}},
+    "gowin": {"luts": {4: 728, 8: 1082, 16: 2803}, "carries": {4: 164, 8: 177, 16: 204},
+              "flip_flops": {4: 576, 8: 690, 16: 1243}, "small_rams": {4: 18, 8: 26, 16: 58}}}
 
 #: Cells saved by each cell of a depthwise group when the multiplier adds bytes instead of a multiplexer choosing one,
 #: from arrays of 9 x 8 synthesized both ways. ECP5 and GW2A make the adder of LUTs, hence more carries.
-_PREADDER = {"xc7": {"luts": 8.0}, "ecp5": {"luts": 7.875, "carries": -5.0},
-             "gowin": {"luts": 7.875, "carries": -9.0}}
+_PREADDER = {"xc7": {"luts": 8.0}, "ecp5": {"luts": 7.9, "carries": -5.0, "flip_flops": -1.0},
+             "gowin": {"luts": 7.4, "carries": -9.0, "flip_flops": -1.0}}
 #: Cells that the vector unit's control saves with micro-operations in block RAM, by their number, from machines
 #: synthesized both ways.
-_BLOCK_UOPS = {"xc7": {64: {"luts": 135, "flip_flops": 85, "small_rams": 34},
-                       32: {"luts": 79, "flip_flops": 85, "small_rams": 20}},
-               "ecp5": {64: {"luts": 287, "flip_flops": 93, "small_rams": 104},
-                        32: {"luts": 93, "flip_flops": 93, "small_rams": 52}}}
-_BLOCK_UOPS["gowin"] = _BLOCK_UOPS["ecp5"]
+_BLOCK_UOPS = {"xc7": {64: {"luts": 132, "flip_flops": 93, "small_rams": 34},
+                       32: {"luts": 74, "flip_flops": 93, "small_rams": 20}},
+               "ecp5": {64: {"luts": 193, "flip_flops": 93, "small_rams": 104},
+                        32: {"luts": 76, "flip_flops": 93, "small_rams": 52}},
+               "gowin": {64: {"luts": 267, "flip_flops": 93, "small_rams": 104},
+                         32: {"luts": 90, "flip_flops": 93, "small_rams": 52}}}
 #: Cells that the registers save with few counters, from machines of 9 x 8 with 4 lanes synthesized both ways.
-_COUNTERS = {"ecp5": {"luts": 393, "carries": 272, "flip_flops": 614},
-             "xc7": {"luts": 312, "carries": 136, "flip_flops": 631},
-             "gowin": {"luts": 431, "carries": 544, "flip_flops": 631}}
+_COUNTERS = {"ecp5": {"luts": 195, "carries": 75, "flip_flops": 155, "small_rams": 16},
+             "xc7": {"luts": 76, "carries": 45, "flip_flops": 155, "small_rams": 6},
+             "gowin": {"luts": 906, "carries": 138, "flip_flops": 155, "small_rams": 16}}
 
 
 def _decoder(config: Config, counts: Mapping[int, float]) -> float:
@@ -65,9 +77,21 @@ def _decoder(config: Config, counts: Mapping[int, float]) -> float:
 
 def _packed_flip_flops(config: Config, cells: int) -> float:
     """Return the additional flip-flops of a packed grid where multipliers have none."""
-    whole, cell, column, square = _PACKED_GRID
+    whole, cell, column, square = _PACKED_REGISTERS
     bits = config.partial_sum_bits - _PACKED_SUM_BITS
     return whole + (cell - 2 * bits) * cells + column * config.cols + square * config.rows ** 2
+
+
+def _packed(config: Config, family: str) -> dict[tuple[str, str], float]:
+    """Return the cells that two products in a multiplier add."""
+    cells = config.cols * ceil_div(config.rows, 2)
+    found = {("array", "flip_flops"): _packed_flip_flops(config, cells)} | {
+        ("array", kind): _PACKED_GRID[family].get(kind, 0.0) + count * cells
+        for kind, count in ({"luts": 0.0} | _PACKED_CELL[family]).items()}
+    for table, holds in ((_ROTATED_TWICE, rotate_cycles(config) > 1), (_SHARED_PORTS, shares_ports(config))):
+        for key, count in table[family].items() if holds else ():
+            found[key] = found.get(key, 0.0) + count * config.word_bytes
+    return found
 
 
 def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], float]:
@@ -82,9 +106,7 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
             raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
                                    f"it was for {' and '.join(known)}: benches/area.py makes the record")
     if config.dsp_packing:
-        cells = config.cols * ceil_div(config.rows, 2)
-        more = {"flip_flops": _packed_flip_flops(config, cells) / cells, **_PACKED_CELL[family]}
-        found |= {("array", kind): count * cells for kind, count in more.items()}
+        found |= _packed(config, family)
     if config.dsp_preadders:
         found |= {("array", kind): -count * 3 * config.groups * config.cols
                   for kind, count in _PREADDER[family].items()}

@@ -17,7 +17,7 @@ PARALLEL = [(family, machine) for family in families() for machine in machines(f
             if machine.config.design == "parallel"]
 
 #: Largest relative error of the totals of LUTs and flip-flops.
-MOST = 0.1
+MOST = 0.07
 
 
 def name_of(value: object) -> str:
@@ -113,16 +113,21 @@ def test_memories_with_byte_enables_do_not_use_the_ninth_bit() -> None:
     assert (found["scratchpad"], sum(found.values())) == (128, 171)
 
 
-def test_cells_for_two_products_take_fewer_multipliers_and_more_luts() -> None:
-    plain = Config("x", 16, 8, 4, 32 << 10)
-    packed = replace(plain, dsp_packing=2)
-    one, two = (estimate_resources(config, "xc7").units["array"] for config in (plain, packed))
-    assert (one["multipliers"], two["multipliers"]) == (128, 64)
-    assert (two["luts"] - one["luts"], two["flip_flops"] - one["flip_flops"]) == (230, 1549)
+@pytest.mark.parametrize(("rows", "cols", "lanes", "luts", "flip_flops"), [
+    (4, 4, 2, (120, 0, 0, 0), 837), (16, 8, 4, (-373, -138, -100, -544), 2488)])
+def test_cells_for_two_products_are_those_of_synthesis(
+        rows: int, cols: int, lanes: int, luts: tuple[int, ...], flip_flops: int) -> None:
+    """Words of 16 bytes are rotated in two cycles, and their machines share ports of the scratchpad."""
+    plain = Config("x", rows, cols, lanes, 32 << 10)
+    one, two = (estimate_resources(config, "xc7").units for config in (plain, replace(plain, dsp_packing=2)))
+    assert one["array"]["multipliers"] == 2 * two["array"]["multipliers"] == rows * cols
+    for unit, count in zip(("array", "load", "store", "scratchpad"), luts, strict=True):
+        assert two[unit]["luts"] - one[unit]["luts"] == pytest.approx(count, abs=2)
+    assert two["array"]["flip_flops"] - one["array"]["flip_flops"] == pytest.approx(flip_flops, rel=0.12)
 
 
 @pytest.mark.parametrize(("cols", "luts", "flip_flops"), [
-    (4, 714, 392), (6, 764, 432), (8, 815, 471), (16, 1823, 953), (20, 935, 1553)])
+    (4, 827, 574), (6, 952, 631), (8, 1077, 688), (16, 2193, 1241), (20, 4011, 1880)])
 def test_resources_of_the_weight_decoder_are_those_of_synthesis(cols: int, luts: int, flip_flops: int) -> None:
     """It decodes 8 bytes at a time for up to 8 columns, 16 for up to 16, 32 for more."""
     plain = Config("x", 9, cols, 1, 64 << 10)
@@ -132,7 +137,7 @@ def test_resources_of_the_weight_decoder_are_those_of_synthesis(cols: int, luts:
 
 
 @pytest.mark.parametrize(("family", "luts", "carries", "flip_flops"), [
-    ("ecp5", 393, 272, 614), ("xc7", 312, 136, 631), ("gowin", 431, 544, 631)])
+    ("ecp5", 195, 75, 155), ("xc7", 76, 45, 155), ("gowin", 906, 138, 155)])
 def test_few_counters_take_less(family: str, luts: int, carries: int, flip_flops: int) -> None:
     plain = Config("x", 9, 8, 4, 64 << 10)
     many, few = (estimate_resources(config, family).units["registers"]
@@ -141,9 +146,9 @@ def test_few_counters_take_less(family: str, luts: int, carries: int, flip_flops
     assert min(few.values()) >= 0
 
 
-@pytest.mark.parametrize(("family", "luts", "carries"), [("xc7", 576, 0), ("ecp5", 567, -360), ("gowin", 567, -648)])
+@pytest.mark.parametrize(("family", "luts", "carries"), [("xc7", 576, 0), ("ecp5", 569, -360), ("gowin", 533, -648)])
 def test_multipliers_with_preadders_need_no_luts_for_choices(family: str, luts: int, carries: int) -> None:
-    """Arrays of 9 x 8 have 576, 567 and 567 fewer LUTs."""
+    """Arrays of 9 x 8 have 578, 570 and 534 fewer LUTs."""
     plain = Config("x", 9, 8, 4, 64 << 10)
     chosen, added = (estimate_resources(config, family).units["array"]
                      for config in (plain, replace(plain, dsp_preadders=1)))
@@ -151,7 +156,7 @@ def test_multipliers_with_preadders_need_no_luts_for_choices(family: str, luts: 
 
 
 @pytest.mark.parametrize(("family", "uops", "luts", "small_rams", "block_rams"), [
-    ("xc7", 64, 135, 34, 2), ("xc7", 32, 79, 20, 2), ("ecp5", 64, 287, 104, 4), ("gowin", 32, 93, 52, 4)])
+    ("xc7", 64, 132, 34, 2), ("xc7", 32, 74, 20, 2), ("ecp5", 64, 193, 104, 4), ("gowin", 32, 90, 52, 4)])
 def test_micro_operations_in_block_ram_take_no_small_rams(
         family: str, uops: int, luts: int, small_rams: int, block_rams: int) -> None:
     plain = Config("x", 9, 8, 4, 64 << 10, uops=uops)
