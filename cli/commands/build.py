@@ -23,7 +23,7 @@ from tq_hw.boards.catalog.rates import memory_rate
 from tq_hw.boards.soc.map import FLASH_FILE, FLASH_OFFSET
 from tq_hw.cli.cases import find_cases
 from tq_hw.cli.emulation.soc import flash_contents
-from tq_hw.cli.shared.files import check_outputs, write_json
+from tq_hw.cli.shared.files import check_outputs, check_stay, write_json
 from tq_hw.cli.shared.options import debug_option, json_option, shape_options
 from tq_hw.cli.shared.progress import ProgressBar
 from tq_hw.cli.subject import Subject, check_engine, compile_program
@@ -188,6 +188,7 @@ def build_command(board_name: str, folder: str | None, model_file: str | None, m
         memory = with_chip(board, memory, dram_chip)
     target = Path(folder or Path("build") / board.name)
     check_outputs({"--json": json_file}, [model_file, inputs_file], {str(target): "the folder of -o"})
+    check_stay(target, {"--model": model_file, "--inputs": inputs_file})
     if inputs_file is not None and not (soc and model_file):
         raise OptionError("--inputs needs --soc and --model: they go into flash with the model")
     if model_file is None and shapes != InputShapes():

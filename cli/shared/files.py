@@ -18,7 +18,7 @@ from tq_hw.cli.shared.text import clean
 from tq_hw.isa.permissions import new_file_mode
 from tq_hw.model.errors import OptionError
 
-__all__ = ["check_folder", "check_outputs", "npz_bytes", "read_npz", "write", "write_json"]
+__all__ = ["check_folder", "check_outputs", "check_stay", "npz_bytes", "read_npz", "write", "write_json"]
 
 #: File name extensions of pictures, for a file that is none.
 _PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp")
@@ -74,6 +74,14 @@ def check_folder(option: str, name: str, folder: Path) -> None:
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise OptionError(f"{option} {name}: cannot be written: {error.strerror or error}") from None
+
+
+def check_stay(folder: Path, inputs: Mapping[str, str | None]) -> None:
+    """Raise OptionError if an input (option name -> path or None) is in a folder that the command replaces."""
+    for option, name in inputs.items():
+        if name is not None and Path(os.path.realpath(folder)) in Path(os.path.realpath(name)).parents:
+            raise OptionError(f"{option} {name}: is in {folder}, which this command replaces; move it to another "
+                              "folder")
 
 
 def _is_special(path: Path) -> bool:

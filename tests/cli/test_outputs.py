@@ -64,6 +64,19 @@ def test_no_output_replaces_another(tq: Tq, model: Path, tmp_path: Path, argumen
     assert os.listdir(tmp_path) == before
 
 
+def test_a_build_does_not_replace_the_folder_of_its_model(tq: Tq, model: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "b"
+    folder.mkdir()
+    model.rename(folder / model.name)
+    (folder / "report.json").write_text('{"board": "", "bitstream": "", "toolchain": "", "missing": []}')
+    before = files(folder)
+    for path in (f"b/{model.name}", str(folder / model.name)):
+        result = tq("build", "--board", "icebreaker", "--no-verify", "-o", "b", "--model", path)
+        assert (result.code, result.err) == (
+            2, f"tq-hw: --model {path}: is in b, which this command replaces; move it to another folder\n")
+    assert files(folder) == before
+
+
 def test_a_file_where_the_reports_go(tq: Tq, model: Path, tmp_path: Path) -> None:
     (tmp_path / "s.toml").write_text(SPACE)
     (tmp_path / "p_reports").write_text("old")
