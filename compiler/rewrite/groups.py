@@ -52,10 +52,12 @@ def _groups(graph: Subject, op: Operator) -> _Groups | None:
     channels = source.shape[3]
     axis = 3 if op.op == "DEPTHWISE_CONV_2D" else 0
     inputs = 1 if axis else weights.shape[3]
-    count = channels // inputs
+    count = channels // inputs if inputs else 0
+    if count < 2:
+        return None
     found = _Groups(count, inputs, weights.shape[axis] // count, axis)
     whole = (channels, weights.shape[axis]) == (count * found.inputs, count * found.outputs)
-    return found if whole and count > 1 and found.inputs * found.outputs > 1 else None
+    return found if whole and found.inputs * found.outputs > 1 else None
 
 
 def _groups_in_part(groups: _Groups, word_bytes: int) -> int:
