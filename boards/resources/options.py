@@ -19,14 +19,15 @@ __all__ = ["added_by_options"]
 #: with two cells for one product: 4 x 4, 8 x 8 and 16 x 8 for a 7 series, which has most of the flip-flops in its
 #: multipliers, 4 x 4 and 16 x 8 for an ECP5, 4 x 4 for a GW2A.
 _PACKED_GRID = {"xc7": {"luts": 120.0, "carries": 46.0, "flip_flops": 700.0}, "ecp5": {"carries": 76.0}, "gowin": {}}
-_PACKED_CELL = {"xc7": {"carries": 1.0, "flip_flops": 29.0}, "ecp5": {"luts": 11.3, "carries": 16.8},
+_PACKED_CELL = {"xc7": {"luts": 0.0, "carries": 1.0, "flip_flops": 29.0}, "ecp5": {"luts": 11.3, "carries": 16.8},
                 "gowin": {"luts": 27.4, "carries": 50.8}}
 #: Additional flip-flops of a packed grid where multipliers have none: for the whole grid; per cell, less the bits of
 #: two sums beyond 18; per column (sums to split, bytes that wait); per square of the rows (negative, since bytes wait
 #: half as long). From six grids of 4 x 4 to 18 x 2, synthesized both ways; the error is at most 6 %.
 _PACKED_REGISTERS, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
 #: Cells for each byte of a word that a machine with packed products adds where words are rotated in two cycles, and
-#: where units share ports of the scratchpad, from machines of 16 x 8 with four lanes synthesized both ways.
+#: where units share ports of the scratchpad, from units of 16 x 8 with four lanes synthesized both ways. Such a machine
+#: was never synthesized for a GW2A, which has LUTs of four inputs like an ECP5: its figures are taken.
 _ROTATED_TWICE: dict[str, dict[tuple[str, str], float]] = {
     "xc7": {("array", "luts"): -30.8, ("load", "luts"): -8.6, ("load", "flip_flops"): 10.7,
             ("store", "luts"): -6.3, ("store", "flip_flops"): 9.4},
@@ -87,7 +88,7 @@ def _packed(config: Config, family: str) -> dict[tuple[str, str], float]:
     cells = config.cols * ceil_div(config.rows, 2)
     found = {("array", "flip_flops"): _packed_flip_flops(config, cells)} | {
         ("array", kind): _PACKED_GRID[family].get(kind, 0.0) + count * cells
-        for kind, count in ({"luts": 0.0} | _PACKED_CELL[family]).items()}
+        for kind, count in _PACKED_CELL[family].items()}
     for table, holds in ((_ROTATED_TWICE, rotate_cycles(config) > 1), (_SHARED_PORTS, shares_ports(config))):
         for key, count in table[family].items() if holds else ():
             found[key] = found.get(key, 0.0) + count * config.word_bytes

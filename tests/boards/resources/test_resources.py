@@ -114,16 +114,18 @@ def test_memories_with_byte_enables_do_not_use_the_ninth_bit() -> None:
 
 
 @pytest.mark.parametrize(("rows", "cols", "lanes", "luts", "flip_flops"), [
-    (4, 4, 2, (120, 0, 0, 0), 837), (16, 8, 4, (-373, -138, -100, -544), 2488)])
-def test_cells_for_two_products_are_those_of_synthesis(
-        rows: int, cols: int, lanes: int, luts: tuple[int, ...], flip_flops: int) -> None:
-    """Words of 16 bytes are rotated in two cycles, and their machines share ports of the scratchpad."""
+    (4, 4, 2, [120, 0, 0, 0], 932), (16, 8, 4, [-373, -138, -101, -544], 2556)])
+def test_cells_for_two_products_are_near_those_of_synthesis(
+        rows: int, cols: int, lanes: int, luts: list[int], flip_flops: int) -> None:
+    """Words of 16 bytes are rotated in two cycles, and their machines share ports of the scratchpad.
+
+    Synthesis has the same LUTs, except 100 fewer for store, and 837 and 2,488 more flip-flops.
+    """
     plain = Config("x", rows, cols, lanes, 32 << 10)
     one, two = (estimate_resources(config, "xc7").units for config in (plain, replace(plain, dsp_packing=2)))
     assert one["array"]["multipliers"] == 2 * two["array"]["multipliers"] == rows * cols
-    for unit, count in zip(("array", "load", "store", "scratchpad"), luts, strict=True):
-        assert two[unit]["luts"] - one[unit]["luts"] == pytest.approx(count, abs=2)
-    assert two["array"]["flip_flops"] - one["array"]["flip_flops"] == pytest.approx(flip_flops, rel=0.12)
+    assert [two[unit]["luts"] - one[unit]["luts"] for unit in ("array", "load", "store", "scratchpad")] == luts
+    assert two["array"]["flip_flops"] - one["array"]["flip_flops"] == flip_flops
 
 
 @pytest.mark.parametrize(("cols", "luts", "flip_flops"), [
