@@ -2,7 +2,8 @@
 
 A configuration is elaborated whole, and each of its units is synthesized separately. A unit that several configurations
 share is synthesized once. Results are written to boards/resources/record.json after each unit, so that an interrupted
-run loses at most one. `--again` repeats this for every machine of the record, which synthesizes the units whose sources
+run loses at most one. `--whole` synthesizes machines as one, in the harness of benches/fpga.py, and prints their cells.
+`--again` repeats this for every machine of the record, which synthesizes the units whose sources
 have changed; `--stale` lists them. `--draw 20` adds the first twenty machines of benches/draws.py, `--kept-out` its
 list of unusual machines, which the fit does not use.
 """
@@ -23,6 +24,7 @@ from typing import Any
 
 from amaranth.hdl import Value
 from draws import KEPT_OUT, drawn, is_held
+from fpga import Harness
 
 from tq_hw.boards.build.block_registers import absorb_registers
 from tq_hw.boards.build.build import synthesize as synthesize_board
@@ -46,11 +48,12 @@ _rtlil: Any = importlib.import_module("amaranth.back.rtlil")
 _TOP = "top"
 #: Yosys commands by family, as in `tq-hw build`. In a whole machine ABC9 makes no path shorter than the slowest one
 #: requires; alone, a unit would be made as fast as it can be, of more LUTs. So the delay of that path is given, in ps.
+_TARGET = {"ecp5": "scratchpad -set abc9.D 5000; ", "xc7": "scratchpad -set abc9.D 6000; "}
 _SYNTHESIS = {
-    "ecp5": "scratchpad -set abc9.D 5000; synth_ecp5 -top {top}; write_json cells.json; tee -q -o stat.json stat -json",
+    "ecp5": _TARGET["ecp5"] + "synth_ecp5 -top {top}; write_json cells.json; tee -q -o stat.json stat -json",
     "gowin": "synth_gowin -family gw2a -noiopads -top {top}; tee -q -o stat.json stat -json",
     "ice40": "setattr -unset ram_style */*; synth_ice40 -dsp -top {top}; tee -q -o stat.json stat -json",
-    "xc7": "scratchpad -set abc9.D 6000; " + xilinx_synthesis("{top}", "-noiopad -noclkbuf") +
+    "xc7": _TARGET["xc7"] + xilinx_synthesis("{top}", "-noiopad -noclkbuf") +
            "; tee -q -o stat.json stat -tech xilinx -json",
 }
 _PORT = re.compile(r"^\s*wire (?:width (\d+) )?(input|output) (\d+) +(?:signed )?(\\\S+)$", re.MULTILINE)
@@ -119,6 +122,13 @@ def registered(part: str, module: str) -> tuple[str, int]:
     return "\n".join([*lines, f"  cell {module} \\dut", *ends, "  end", "end", ""]), flip_flops
 
 
+def whole(config: Config, family: str) -> dict[str, Any]:
+    """Return the cells of a whole machine between the registers of a harness, whose own cells are among them."""
+    harness = Harness(machine(config))
+    text: str = _rtlil.convert(harness, name="harness", ports=harness.ports, emit_src=False)
+    return _cells(text, "harness", family, [], target=False)
+
+
 def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[str, Any]:
     """Return the cells of a module by kind, and the CPU seconds of its synthesis."""
     if black:
@@ -133,11 +143,13 @@ def synthesize(text: str, module: str, family: str, black: list[str]) -> dict[st
     return {**cells, "flip_flops": cells["flip_flops"] - taken}
 
 
-def _cells(text: str, top: str, family: str, black: list[str]) -> dict[str, Any]:
+def _cells(text: str, top: str, family: str, black: list[str], *, target: bool = True) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "design.il").write_text(text, encoding="utf-8")
         script = _SYNTHESIS[family].replace("{top}", top)
+        if not target:
+            script = script.removeprefix(_TARGET.get(family, ""))
         hidden = "".join(f"blackbox {name}; " for name in black)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {HIDE_PARTS}; {hidden}{script}"], folder)
@@ -250,6 +262,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--held", action="store_true", help="keep these machines out of the fit of the model")
     parser.add_argument("--kept-out", action="store_true", help="the family's machines of KEPT_OUT in draws.py, too")
     parser.add_argument("--draw", type=int, default=0, metavar="N", help="the first N machines of draws.py, too")
+    parser.add_argument("--whole", action="store_true", help="print the cells of each CONFIG as one, record nothing")
     parser.add_argument("--again", action="store_true", help="every machine of the record of all families, too")
     parser.add_argument("--stale", action="store_true", help="name the units of the record whose sources have changed; "
                         "exit code 1 when there are some")
@@ -277,6 +290,9 @@ def main() -> int:
             board = find_board(options.board)
             record_board(board, find_memory(board, options.memory))
         for config in [parse_config(text) for text in options.configs]:
+            if options.whole:
+                print(f"{config.name}: {whole(config, options.family)}", flush=True)
+                continue
             record(config, options.family, options.unit, options.held)
         for text in KEPT_OUT.get(options.family, ()) if options.kept_out else ():
             record(parse_config(text), options.family, options.unit, held=True)

@@ -46,8 +46,9 @@ FAMILIES = {
     "ice40": Family("ice40", "serial", f"setattr -unset ram_style */*; synth_ice40 -dsp -top {_NAME}",
                     ("ice40/cells_sim.v",)),
     **{name: Family("xc7", options, xilinx_synthesis(_NAME, "-noiopad -noclkbuf"), ("xilinx/cells_sim.v",))
-       for name, options in (("xc7", _WIDE + "dsp_packing = 2\n"),
-                             ("xc7_few", _SMALL + "dsp_preadders = 1\nblock_uops = 1\nfew_counters = 1\n"))},
+       for name, options in (("xc7", _WIDE + "dsp_packing = 2\nfew_luts = 1\n"),
+                             ("xc7_few", _SMALL + "dsp_preadders = 1\nblock_uops = 1\nfew_counters = 1\n"
+                                                  "few_luts = 1\n"))},
 }
 
 

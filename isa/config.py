@@ -29,7 +29,7 @@ DESIGNS = ("parallel", "serial")
 #: Members that are no sizes and make no difference to a program.
 _NAMES = ("name", "design")
 #: Members that are sizes of the hardware and make no difference to a program; a file says nothing of one that is 0.
-_HARDWARE = ("dsp_packing", "dsp_preadders", "block_uops", "few_counters")
+_HARDWARE = ("dsp_packing", "dsp_preadders", "block_uops", "few_counters", "few_luts")
 #: Members that say nothing where they are 0, so that configurations without them keep their fingerprints.
 _OPTIONS = ("activation_lanes", "acc_open", "compressed_weights")
 #: What a machine can do without, and the serial design does.
@@ -61,6 +61,8 @@ class Config:
     dsp_packing : products that share a multiplier of the array, 2, or 0: one each; makes no difference to a program
     dsp_preadders : 1: multipliers add two bytes of which one is 0; 0: LUTs choose; no difference to a program
     block_uops : 1: micro-operations are kept in block RAM; 0: in small RAMs of LUTs; no difference to a program
+    few_luts : 1: LUTs of six inputs are filled, and saved where that takes cycles; 0: they are not; no difference to a
+        program
     few_counters : 1: cycles alone are counted; 0: also what each unit did and waited for; no difference to a program
     compressed_weights : 1: the load unit decodes compressed weights (isa/weight_code.py); 0: it does not
     design : hardware that runs the commands: "parallel" (a unit each) or "serial" (a small engine, see hdl/serial);
@@ -85,6 +87,7 @@ class Config:
     few_counters: int = 0
     dsp_preadders: int = 0
     block_uops: int = 0
+    few_luts: int = 0
     design: str = "parallel"
 
     def __post_init__(self) -> None:

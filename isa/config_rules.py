@@ -113,6 +113,9 @@ RULES: Sequence[Rule] = (
          "8 LUTs less a multiplier where it has an adder before it (DSP48E1); elsewhere more of them"),
     Rule("few_counters", "must be 0 or 1", _always(0, 1),
          "LUTs: only cycles are counted, not what each unit did and waited for; those counters read as 0"),
+    Rule("few_luts", "must be 0 or 1", _always(0, 1),
+         "a tenth of the LUTs less where they have six inputs (7 series), for flip-flops: a word of 16 bytes or more "
+         "takes a cycle more; load and store share ports with the vector unit where a word takes it two beats or more"),
     Rule("scratchpad_bytes", "must be a power of two of words of `word_bytes`, 512 to 65536 words",
          lambda sizes: (words * sizes.word_bytes for words in _SCRATCHPAD_WORDS),
          "block RAM; fewer bytes to and from memory, larger layers in one piece"),

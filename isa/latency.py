@@ -102,17 +102,16 @@ def packed_chain_cells(config: Config) -> int:
 
 
 def rotate_cycles(config: Config) -> int:
-    """Return the cycles in which a scratchpad word is rotated: two for 16 bytes or more, with packed products."""
-    return 2 if config.dsp_packing and config.word_bytes > 8 else 1
+    """Return the cycles in which a scratchpad word is rotated: two for 16 bytes or more, with few LUTs."""
+    return 2 if config.few_luts and config.word_bytes > 8 else 1
 
 
 def shares_ports(config: Config) -> bool:
     """Return whether store and stream b share a port of the scratchpad, and so do load and the vector unit's output.
 
-    So it is where products are packed, on a 7 series with few LUTs, and a word is at least four beats: stream b and the
-    output then rarely take the port.
+    So it is with few LUTs where a word is at least two beats: stream b and the output then leave a port free at times.
     """
-    return config.dsp_packing != 0 and config.beats_per_word >= 4
+    return config.few_luts != 0 and config.beats_per_word >= 2
 
 
 def beat_to_word_cycles(config: Config) -> int:

@@ -16,7 +16,7 @@ BOARD = Board(
     device=Device("XC7A35TI-1LCSG324", luts=20800, flip_flops=41600, multipliers=90, block_rams=50),
     toolchain=Toolchain.XILINX,
     # 64 multipliers in the array, with two products each, 16 in four lanes. LUTs are the scarcest resource.
-    config=Config("arty_a7", 16, 8, 4, 64 << 10, dsp_packing=2, few_counters=1, block_uops=1),
+    config=Config("arty_a7", 16, 8, 4, 64 << 10, dsp_packing=2, few_counters=1, block_uops=1, few_luts=1),
     clock_hz=100_000_000,
     memories=(DDR3, OnChip(8 << 10)),
     loader=("-b", "arty"),

@@ -3,6 +3,7 @@
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed, unsigned
+from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
@@ -91,8 +92,6 @@ class Accumulators(wiring.Component):
         m.d.sync += [total[c].eq((addends[0][c] | addends[1][c]) + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
-        vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
-        granted3 = delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True)
         outputs = []
         m.d.comb += self.acc.grant.eq(~fetch.bit_select(vector_odd, 1))
         for odd in range(2):
@@ -115,11 +114,27 @@ class Accumulators(wiring.Component):
             m.d.sync += addends[number].as_value().eq(output)
             with m.If(none):
                 m.d.sync += addends[number].as_value().eq(0)
-        held = Signal(32 * config.cols, reset_less=True)
-        with m.If(granted3):
-            m.d.sync += held.eq(Mux(vector_odd3, outputs[1], outputs[0]))
-        m.d.comb += self.acc.data.eq(held)
+        self._hold(m, outputs, delayed(m, vector_odd, 2, "vector_odd"),
+                   delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True))
         return m
+
+    def _hold(self, m: Module, outputs: list[Any], odd: Value, granted: Value) -> None:
+        """Hold the granted word for the vector unit, of the even or the odd memory."""
+        if not self._config.few_luts:
+            held = Signal(32 * self._config.cols, reset_less=True)
+            with m.If(granted):
+                m.d.sync += held.eq(Mux(odd, outputs[1], outputs[0]))
+            m.d.comb += self.acc.data.eq(held)
+            return
+        # A register for each memory. Its LUT of six inputs chooses the word and the lanes of the beat together.
+        words = [Signal(32 * self._config.cols, name=f"held{number}", reset_less=True) for number in range(2)]
+        which = Signal(reset_less=True)
+        with m.If(granted):
+            m.d.sync += which.eq(odd)
+        for number, (word, output) in enumerate(zip(words, outputs, strict=True)):
+            with m.If(granted & (odd == number)):
+                m.d.sync += word.eq(output)
+        m.d.comb += self.acc.data.eq(Mux(which, words[1], words[0]))
 
     def _count_buffers(self, m: Module) -> tuple[Signal, Signal]:
         """Count free and complete buffers; return the number of the buffer read next, and the strobe for a full one."""

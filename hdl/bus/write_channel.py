@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 from amaranth.utils import ceil_log2
 
 from tq_hw.hdl.bus.axi import BurstLayout, WriteBeatLayout, write_members
-from tq_hw.hdl.parts.queues import Queue, SkidBuffer
+from tq_hw.hdl.parts.queues import Queue, SkidBuffer, Stage
 from tq_hw.isa.config import Config
 
 __all__ = ["WriteChannel"]
@@ -60,7 +60,9 @@ class WriteChannel(wiring.Component):
         m = Module()
         bus = self.bus
         m.submodules.address = address = SkidBuffer(BurstLayout())
-        m.submodules.data = beats = SkidBuffer(WriteBeatLayout(self._config))
+        # The LUTs of a skid buffer keep a late `wready` off the way to the queue of beats.
+        layout = WriteBeatLayout(self._config)
+        m.submodules.data = beats = Stage(layout) if self._config.few_luts else SkidBuffer(layout)
         # The `last` flag goes from small RAM into a register, because the receiver of `answered` is far away.
         m.submodules.flags = flags = Queue(1, _WRITE_LIMIT - _AHEAD)
         m.submodules.oldest = oldest = SkidBuffer(1)

@@ -61,6 +61,11 @@ def _byte_zeros(byte: Value) -> Value:
     return Cat(Mux(no_upper, lower, upper), no_upper & ~no_lower, no_upper & no_lower)
 
 
+def _chosen(mixed: Value, other: Value, a: Value, b: Value) -> Value:
+    """Return a or b by `other`, or `mixed`, the operand a, given as its complement, or the AND of both."""
+    return Mux(mixed, Mux(other, a & b, ~a), Mux(other, b, a))
+
+
 class LaneAlu(wiring.Component):
     """Compute all of `isa.uop.Alu` on int32 operands.
 
@@ -73,6 +78,7 @@ class LaneAlu(wiring.Component):
     Parameters
     ----------
     odd : whether the lane's number is odd
+    wide_luts : make the best of LUTs of six inputs
 
     Members
     -------
@@ -92,8 +98,8 @@ class LaneAlu(wiring.Component):
     flags2: Any
     x: Signal
 
-    def __init__(self, *, odd: bool = False) -> None:
-        self._odd = odd
+    def __init__(self, *, odd: bool = False, wide_luts: bool = False) -> None:
+        self._odd, self._wide_luts = odd, wide_luts
         super().__init__({
             "a": In(signed(32)), "b": In(signed(32)), "partner": In(signed(32)),
             **{f"flags{stage}": In(flags) for stage, flags in enumerate(AluFlags)},
@@ -111,19 +117,12 @@ class LaneAlu(wiring.Component):
         m.d.sync += total.eq(self.a + Mux(flags0.pair, self.partner, self.b) + carry)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
 
-        # One of the operands, their AND, or 0.
-        chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
-        less = Signal(reset_less=True)
+        total2, less = Signal(32, reset_less=True), Signal(reset_less=True)
         other = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & a1[31]
                  | flags1.takes_both)
         mixed = Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_both
-        # `self.a` is the complement of a in comparisons.
-        m.d.sync += [
-            less.eq(~total[32]), total2.eq(total),
-            chosen.eq(Mux(mixed, Mux(other, a1 & b1, ~a1), Mux(other, b1, a1))),
-        ]
-        with m.If(~flags1.takes):
-            m.d.sync += chosen.eq(0)
+        m.d.sync += [less.eq(~total[32]), total2.eq(total)]
+        chosen = self._choice(m, mixed, other, a1, b1)
         with m.If(~flags1.total):
             m.d.sync += total2.eq(0)
         zeros = self._count_zeros(m, total[:32])
@@ -135,6 +134,20 @@ class LaneAlu(wiring.Component):
         m.d.comb += self.x.eq(x)
         m.d.sync += x.eq(Mux(inverts, ~total2, total2 | chosen) | small)
         return m
+
+    def _choice(self, m: Module, mixed: Value, other: Value, a: Value, b: Value) -> Value:
+        """Return one of the operands, or their AND, or 0 without `takes` (and so no other flag), one cycle later.
+
+        With `wide_luts` the choice is after the registers, where it shares a LUT of six inputs with the sum.
+        """
+        words = {"a2": a, "b2": b} if self._wide_luts else {"chosen": _chosen(mixed, other, a, b)}
+        kept = [Signal(32, name=name, reset_less=True) for name in words]
+        m.d.sync += [register.eq(word) for register, word in zip(kept, words.values(), strict=True)]
+        with m.If(~self.flags1.takes):
+            m.d.sync += [register.eq(0) for register in kept]
+        if not self._wide_luts:
+            return kept[0]
+        return _chosen(delayed(m, mixed, 1, "mixed"), delayed(m, other, 1, "other"), kept[0], kept[1])
 
     @staticmethod
     def _count_zeros(m: Module, word: Value) -> Value:

@@ -10,6 +10,7 @@ from amaranth.hdl import Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from tq_hw.hdl.parts.choose import differ
 from tq_hw.isa.latency import PRODUCT_CYCLES
 
 __all__ = ["HighMultiply"]
@@ -29,6 +30,7 @@ class HighMultiply(wiring.Component):
     Parameters
     ----------
     bits : width of the factors and of the result; the numbers above are for 32, other widths serve proofs
+    wide_luts : make the best of LUTs of six inputs
 
     Members
     -------
@@ -48,8 +50,8 @@ class HighMultiply(wiring.Component):
     saturate: Signal
     y: Signal
 
-    def __init__(self, bits: int = 32) -> None:
-        self._bits = bits
+    def __init__(self, bits: int = 32, *, wide_luts: bool = False) -> None:
+        self._bits, self._wide_luts = bits, wide_luts
         super().__init__({
             "x": In(signed(bits)), "multiplier": In(signed(bits + 1)), "nudge": In(1), "low": In(1), "saturate": In(1),
             "y": Out(signed(bits)),
@@ -90,7 +92,7 @@ class HighMultiply(wiring.Component):
         # All bits but the sign are 1 where the product exceeds int32. Where it is negative, the register's reset makes
         # them 0.
         sign, upper = product[2 * bits - 1], product[bits - 1:]
-        exceeds = self.saturate & Mux(self.low, ~upper.all() & upper.any(), sign ^ product[2 * bits - 2])
+        exceeds = self.saturate & Mux(self.low, differ(upper, wide_luts=self._wide_luts), sign ^ product[2 * bits - 2])
         word = Mux(self.low, product[:bits], product[bits - 1:2 * bits - 1])
         m.d.sync += y.eq(Cat(word[:-1] | exceeds.replicate(bits - 1), word[-1] & ~exceeds))
         with m.If(exceeds & sign):

@@ -11,14 +11,14 @@ Stages are numbered in cycles after the start of a beat:
 from typing import Any
 
 from amaranth import Cat, Module, Mux, Signal, signed
-from amaranth.hdl import ShapeLike
+from amaranth.hdl import ShapeLike, Value
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.alu import AluFlags, LaneAlu
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import RightShift, power_of_two
+from tq_hw.hdl.lane.shift import RightShift, decoded, power_of_two
 from tq_hw.hdl.lane.table import LaneTable
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import STAGE_OPERANDS, STAGE_RESULT
@@ -70,6 +70,7 @@ class Lane(wiring.Component):
     Parameters
     ----------
     odd : whether the lane's number is odd
+    wide_luts : make the best of LUTs of six inputs, with more registers; the results and their timing are the same
 
     Members
     -------
@@ -94,8 +95,8 @@ class Lane(wiring.Component):
     multiplier: Signal
     result: Signal
 
-    def __init__(self, *, odd: bool = False) -> None:
-        self._odd = odd
+    def __init__(self, *, odd: bool = False, wide_luts: bool = False) -> None:
+        self._odd, self._wide_luts = odd, wide_luts
         super().__init__({
             "control": In(LaneControl),
             **{name: In(signed(32)) for name in ("acc", "register_a", "register_b", "bias", "stream_a", "stream_b",
@@ -107,11 +108,11 @@ class Lane(wiring.Component):
         """Connect the stages."""
         m = Module()
         control = self.control
-        m.submodules.table = table = LaneTable()
-        m.submodules.alu = alu = LaneAlu(odd=self._odd)
-        m.submodules.product = product = HighMultiply()
+        m.submodules.table = table = LaneTable(4 if self._wide_luts else 1)
+        m.submodules.alu = alu = LaneAlu(odd=self._odd, wide_luts=self._wide_luts)
+        m.submodules.product = product = HighMultiply(wide_luts=self._wide_luts)
         m.submodules.right = right = RightShift()
-        m.submodules.clamp = clamp = AddClamp()
+        m.submodules.clamp = clamp = AddClamp(wide_luts=self._wide_luts)
 
         for name, register, other, stream, into in (
                 ("a", self.register_a, self.acc, self.stream_a, table.a_in),
@@ -124,6 +125,9 @@ class Lane(wiring.Component):
                 kept = Signal(signed(32), name=f"{name}_{of_source.name.lower()}", reset_less=True)
                 m.d.sync += kept.eq(Mux(source == of_source, value, 0))
                 choices.append(kept)
+            if self._wide_luts:
+                m.d.comb += into.eq(Cat(choices, stream))
+                continue
             chosen = Signal(signed(32), name=f"{name}_chosen", reset_less=True)
             m.d.sync += chosen.eq(choices[0] | choices[1] | choices[2] | stream)
             m.d.comb += into.eq(chosen)
@@ -142,25 +146,15 @@ class Lane(wiring.Component):
         shift = Signal(signed(6))
         m.d.comb += shift.eq(Mux(control.shift_source == ShiftSource.PARAM, self.shift,
                                  Mux(control.shift_source == ShiftSource.IMMEDIATE, control.shift, 0)))
-        left_amount, right_or_none, exponent, right_amount = (Signal(5, name=name, reset_less=True) for name in (
-            "left_amount", "right_or_none", "exponent", "right_amount"))
-        by_operand = delayed(m, control.shift_source == ShiftSource.SHIFT_B, 1, "by_operand")
-        m.d.sync += [
-            left_amount.eq(Mux(shift[5], 0, shift[:5])),
-            right_or_none.eq(Mux(shift[5] & ~control.shifts_left, -shift, 0)),
-            exponent.eq(Mux(control.shifts_by_b, table.b[:5], left_amount)),
-            right_amount.eq(Mux(by_operand, table.b[:5], right_or_none)),
-        ]
+        exponent, right_amount = self._amounts(m, shift, table.b[:5])
         # A factor that is not used is 0; without a product `control.multiplier` is 1.
-        b_late, b_or_power = (Signal(32, name=name, reset_less=True) for name in ("b_late", "b_or_power"))
-        multiplier = Signal(signed(33), reset_less=True)
+        b_late = Signal(32, reset_less=True)
+        m.d.sync += b_late.eq(Mux(control.by_b, table.b, 0))
+        b_or_power = self._b_or_power(m, b_late, *decoded(exponent, control.by_power))
         factor = control.multiplier | b_or_power | self.multiplier & control.by_param.replicate(32)
-        m.d.sync += [
-            b_late.eq(Mux(control.by_b, table.b, 0)),
-            b_or_power.eq(b_late | power_of_two(exponent, control.by_power)),
-            # 2^31 is not negative.
-            multiplier.eq(Cat(factor[:32], factor[31] & ~control.power_late)),
-        ]
+        # 2^31 is not negative.
+        multiplier = Signal(signed(33), reset_less=True)
+        m.d.sync += multiplier.eq(Cat(factor[:32], factor[31] & ~control.power_late))
         m.d.comb += [
             product.x.eq(alu.x), product.multiplier.eq(multiplier),
             product.nudge.eq(control.nudge),
@@ -174,3 +168,27 @@ class Lane(wiring.Component):
             self.result.eq(clamp.y),
         ]
         return m
+
+    def _amounts(self, m: Module, shift: Value, b: Value) -> tuple[Value, Value]:
+        """Return the exponent of a left shift and the amount of a right shift, by `shift` or a cycle later by b."""
+        control = self.control
+        exponent, right_amount = (Signal(5, name=name, reset_less=True) for name in ("exponent", "right_amount"))
+        by_operand = delayed(m, control.shift_source == ShiftSource.SHIFT_B, 1, "by_operand")
+        negative, to_right = shift[5], shift[5] & ~control.shifts_left
+        if self._wide_luts:
+            size = delayed(m, ((shift ^ negative.replicate(6)) + negative)[:5], 1, "size")
+            left = size & delayed(m, ~negative, 1, "to_left").replicate(5)
+            right = size & delayed(m, to_right, 1, "to_right").replicate(5)
+        else:
+            left, right = (Signal(5, name=name, reset_less=True) for name in ("left_amount", "right_or_none"))
+            m.d.sync += [left.eq(Mux(negative, 0, shift[:5])), right.eq(Mux(to_right, -shift, 0))]
+        m.d.sync += [exponent.eq(Mux(control.shifts_by_b, b, left)), right_amount.eq(Mux(by_operand, b, right))]
+        return exponent, right_amount
+
+    def _b_or_power(self, m: Module, b: Value, low: Value, high: Value) -> Value:
+        """Return b or the power of two, of which one is 0, one cycle later."""
+        if self._wide_luts:
+            return delayed(m, b, 1, "b") | power_of_two(delayed(m, low, 1, "low"), delayed(m, high, 1, "high"))
+        late = Signal(32, name="b_or_power", reset_less=True)
+        m.d.sync += late.eq(b | power_of_two(low, high))
+        return late

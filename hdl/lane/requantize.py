@@ -16,6 +16,7 @@ from amaranth.lib.wiring import In, Out
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.shift import RightShift
+from tq_hw.hdl.parts.choose import differ
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import CLAMP_CYCLES
 
@@ -27,6 +28,10 @@ class AddClamp(wiring.Component):
 
     Range: all x and zero points; limits are 16-bit, low <= high.
     Timing: LATENCY_CYCLES, one result a cycle; y changes only for `take`.
+
+    Parameters
+    ----------
+    wide_luts : make the best of LUTs of six inputs
 
     Members
     -------
@@ -57,7 +62,8 @@ class AddClamp(wiring.Component):
     take: Signal
     y: Signal
 
-    def __init__(self) -> None:
+    def __init__(self, *, wide_luts: bool = False) -> None:
+        self._wide_luts = wide_luts
         super().__init__({
             "x": In(signed(32)), "up": In(1), "zero_point": In(signed(16)), "low": In(signed(16)),
             "high": In(signed(16)), "used": In(1), "clamp": In(1), "low_late": In(signed(16)),
@@ -74,7 +80,7 @@ class AddClamp(wiring.Component):
         below, above = Signal(reset_less=True), Signal(reset_less=True)
         # Limits have 16 bits. A wider sum is outside both, and its sign shows on which side.
         upper, short = total[15:], total[:16].as_signed()
-        wide = ~upper.all() & upper.any()
+        wide = differ(upper, wide_luts=self._wide_luts)
         m.d.sync += [
             # An extra bit below carries `up` in.
             total.eq((Cat(Const(1, 1), self.x) + Cat(self.up, self.zero_point).as_signed())[1:]),

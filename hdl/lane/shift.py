@@ -12,7 +12,7 @@ from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.latency import RIGHT_SHIFT_CYCLES
 from tq_hw.isa.uop import Rounding
 
-__all__ = ["RightShift", "power_of_two"]
+__all__ = ["RightShift", "decoded", "power_of_two"]
 
 
 def one_of(choices: list[Value], index: Value) -> Value:
@@ -29,10 +29,13 @@ def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount
     return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
 
-def power_of_two(exponent: Value, used: Value) -> Value:
-    """Return 2^exponent in 32 bits, 0 unless `used`: a LUT for each bit of three exponent bits, of two, and of both."""
-    low = [exponent[:3] == n for n in range(8)]
-    high = [(exponent[3:5] == n) & used for n in range(4)]
+def decoded(exponent: Value, used: Value) -> tuple[Value, Value]:
+    """Return 2^(exponent % 8) in 8 bits, and 2^(exponent / 8) in 4, or 0 unless `used`: a LUT for each bit."""
+    return Cat(exponent[:3] == n for n in range(8)), Cat((exponent[3:5] == n) & used for n in range(4))
+
+
+def power_of_two(low: Value, high: Value) -> Value:
+    """Return the 32 bits of a power of two that `decoded` has decoded: an AND each, which shares a LUT with others."""
     return Cat(low[bit % 8] & high[bit // 8] for bit in range(32))
 
 

@@ -6,7 +6,7 @@ from amaranth import Cat, Const, Module, Mux, Signal
 from amaranth.hdl import Value
 from amaranth.utils import ceil_log2
 
-__all__ = ["TURN_BITS", "choose_later", "is_one_of", "part_at", "rotate_down", "rotate_up"]
+__all__ = ["TURN_BITS", "choose_later", "differ", "is_one_of", "part_at", "rotate_down", "rotate_up"]
 
 #: Bits of a count of lanes that one LUT of six inputs serves.
 TURN_BITS = 2
@@ -15,6 +15,13 @@ TURN_BITS = 2
 def is_one_of(value: Value, patterns: Sequence[int]) -> Value:
     """Return whether a value is one of these."""
     return Cat(value == pattern for pattern in patterns).any()
+
+
+def differ(bits: Value, *, wide_luts: bool) -> Value:
+    """Return whether the bits are not all equal. A LUT of six inputs compares five bits with the last one."""
+    if wide_luts:
+        return (bits[:-1] ^ bits[-1].replicate(len(bits) - 1)).any()
+    return ~bits.all() & bits.any()
 
 
 def part_at(word: Value, index: Value, bits: int) -> Value:

@@ -101,7 +101,7 @@ def add_lanes(m: Module, config: Config, control: VectorControl, operands: Opera
             "bias": params.bias, "stream_a": operands.a.elements, "stream_b": operands.b.elements,
             "shift": params.shift, "multiplier": params.multiplier}.items()}, results.as_value())
         return results
-    lanes = [Lane(odd=number % 2 == 1) for number in range(count)]
+    lanes = [Lane(odd=number % 2 == 1, wide_luts=config.few_luts != 0) for number in range(count)]
     for number, lane in enumerate(lanes):
         m.submodules[f"lane{number}"] = lane
         # If the number of lanes is odd, the last has no partner, and a difference of 0.

@@ -16,7 +16,7 @@ from amaranth.hdl import Value
 
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp
-from tq_hw.hdl.lane.shift import RightShift, power_of_two
+from tq_hw.hdl.lane.shift import RightShift, decoded, power_of_two
 from tq_hw.hdl.parts.delay import delayed
 from tq_hw.isa.uop import Rounding
 
@@ -74,10 +74,10 @@ def test_right_shift_rounds_as_the_source_for_every_int32(tmp_path: Path, roundi
     assert prove(tmp_path, m, [x, amount], rounded, result, dut.LATENCY_CYCLES + 1)
 
 
-def high_multiply(wanted: Callable[[Value, Value], Value], bits: int, nudge: int, low: int,
-                  saturate: int | None = None) -> tuple[Module, list[Signal], Value, Value, int]:
+def high_multiply(wanted: Callable[[Value, Value], Value], bits: int, nudge: int, low: int, saturate: int | None = None,
+                  wide_luts: bool = False) -> tuple[Module, list[Signal], Value, Value, int]:
     m = Module()
-    m.submodules.dut = dut = HighMultiply(bits)
+    m.submodules.dut = dut = HighMultiply(bits, wide_luts=wide_luts)
     x, given, multiplier = Signal(signed(bits)), Signal(signed(bits + 1)), Signal(signed(bits + 1))
     least, most = -1 << bits - 1, (1 << bits - 1) - 1 + low
     m.d.comb += [
@@ -90,6 +90,7 @@ def high_multiply(wanted: Callable[[Value, Value], Value], bits: int, nudge: int
 
 
 #: The multiplier is built alike at every width; at 32 bits a proof of a multiplication does not end.
+LUTS = pytest.mark.parametrize("wide_luts", [False, True], ids=["four", "six"])
 WIDTHS = pytest.mark.parametrize("bits", [5, 6, pytest.param(8, marks=pytest.mark.slow)])
 
 
@@ -108,15 +109,16 @@ def test_low_product(tmp_path: Path, bits: int) -> None:
     assert prove(tmp_path, *high_multiply(lambda x, m: (x * m)[:bits], bits, nudge=0, low=1))
 
 
+@LUTS
 @WIDTHS
-def test_limited_low_product(tmp_path: Path, bits: int) -> None:
+def test_limited_low_product(tmp_path: Path, bits: int, wide_luts: bool) -> None:
     low, high = -1 << bits - 1, (1 << bits - 1) - 1
 
     def limited(x: Value, multiplier: Value) -> Value:
         product = x * multiplier
         return Mux(product < low, low, Mux(product > high, high, product))[:bits]
 
-    assert prove(tmp_path, *high_multiply(limited, bits, nudge=0, low=1, saturate=1))
+    assert prove(tmp_path, *high_multiply(limited, bits, nudge=0, low=1, saturate=1, wide_luts=wide_luts))
 
 
 def test_nudges_of_the_source_are_one_for_every_product_of_int32(tmp_path: Path) -> None:
@@ -135,14 +137,15 @@ def test_nudges_of_the_source_are_one_for_every_product_of_int32(tmp_path: Path)
 def test_a_product_with_a_power_of_two_is_a_left_shift(tmp_path: Path) -> None:
     m = Module()
     x, by, product, wanted = Signal(signed(32)), Signal(5), Signal(signed(32)), Signal(signed(32))
-    m.d.sync += product.eq((x * power_of_two(by, Const(1, 1)))[:32].as_signed())
+    m.d.sync += product.eq((x * power_of_two(*decoded(by, Const(1, 1))))[:32].as_signed())
     m.d.comb += wanted.eq(x << by)
     assert prove(tmp_path, m, [x, by], product, wanted, 1)
 
 
-def test_clamp_for_every_int32(tmp_path: Path) -> None:
+@LUTS
+def test_clamp_for_every_int32(tmp_path: Path, wide_luts: bool) -> None:
     m = Module()
-    m.submodules.dut = dut = AddClamp()
+    m.submodules.dut = dut = AddClamp(wide_luts=wide_luts)
     x, zero_point, low, high = Signal(signed(32)), Signal(signed(16)), Signal(signed(16)), Signal(signed(16))
     total, wanted = Signal(signed(32)), Signal(signed(32))
     m.d.comb += [

@@ -19,8 +19,8 @@ RESPONSES = range(4)
 
 
 @cache
-def channel_of(kind: type, bus_bytes: int) -> tuple[Any, Bench]:
-    dut = kind(CONFIGS[bus_bytes])
+def channel_of(kind: type, config: Config) -> tuple[Any, Bench]:
+    dut = kind(config)
     return dut, Bench(dut)
 
 

@@ -13,7 +13,7 @@ from tq_hw.isa.latency import ARRAY_READ_LATENCY_CYCLES, READ_LATENCY_CYCLES, sh
 
 TINY = PRESETS["tiny"]
 #: A word is four beats: store and b share a port, load and out, too.
-SHARED = replace(TINY, requantize_lanes=1, dsp_packing=2)
+SHARED = replace(TINY, requantize_lanes=1, few_luts=1)
 FEEDS = ("feed0", "feed1", "feed2")
 ARRAY = (*FEEDS, "weights")
 

@@ -20,6 +20,7 @@ VECTOR_CONFIGS = {config.name: config for config in (
     Config("8x4", 8, 4, 2, 32 << 10, acc_words=16, vector_words=128),
     Config("n8", 8, 8, 4, 32 << 10, acc_words=16, vector_words=256, block_uops=1),
     Config("6x3", 6, 3, 3, 32 << 10, acc_words=16, vector_words=128),
+    Config("tiny_few", 4, 4, 2, 16 << 10, acc_words=16, vector_words=128, few_luts=1),
     Config("3x5", 3, 5, 1, 32 << 10, acc_words=16, vector_words=128),
     Config("8x4a1", 8, 4, 2, 32 << 10, acc_words=16, vector_words=128, activation_lanes=1),
     Config("n8a2", 8, 8, 4, 32 << 10, acc_words=16, vector_words=256, activation_lanes=2),

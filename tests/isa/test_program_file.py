@@ -210,8 +210,8 @@ LAYER = ("layers", 0)
      CONFIG + "configuration 'tiny': design must be parallel or serial, not ['serial']"),
     (("config", "depth"), 5, CONFIG + "configuration 'tiny': unknown key 'depth'; "
      "known keys are acc_buffers, acc_open, acc_words, activation_lanes, block_uops, bus_bytes, cols, "
-     "compressed_weights, design, dsp_packing, dsp_preadders, few_counters, fold_steps, name, requantize_lanes, rows, "
-     "scratchpad_bytes, uops, vector_words"),
+     "compressed_weights, design, dsp_packing, dsp_preadders, few_counters, few_luts, fold_steps, name, "
+     "requantize_lanes, rows, scratchpad_bytes, uops, vector_words"),
     (("config", "cols"), 8, "the file's fingerprint 0x976ebf2d is not that of its configuration 'tiny', 0x8f2e54d2: "
      "compile the model again"),
     (("layers",), {}, "the JSON of the file: layers must be a list, not an object"),

@@ -20,7 +20,7 @@ ODD = (Config("r6c3", 6, 3, 3, 4096, acc_words=16, acc_buffers=2, bus_bytes=4),
 #: Options that no preset has all of; tests/sim/rtl/test_samples.py has the same machine.
 OPTIONS = Config("r4c12a2o2", 4, 12, 4, 16 << 10, bus_bytes=4, acc_buffers=2, activation_lanes=2, acc_open=2)
 OPEN = Config("r4c4o4", 4, 4, 2, 4096, acc_words=16, acc_open=4)
-PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2)
+PACKED = Config("r9c4p2", 9, 4, 2, 8192, acc_words=16, acc_open=4, dsp_packing=2, few_luts=1)
 #: Words whose beats do not divide the words of a register (10 and 16); registers with more slots than inputs.
 UNEVEN = Config("r32c3", 32, 3, 3, 16 << 10, acc_words=16, vector_words=128)
 LONG = Config("r4c2", 4, 2, 2, 2048, acc_words=16, vector_words=4096)

@@ -104,7 +104,7 @@ def test_chain_into_all_buffers(buffers: int) -> None:
 def test_random(seed: int) -> None:
     rng = random.Random(seed)
     c = config(*((4, 4), (9, 4), (8, 4), (5, 12), (6, 4), (3, 4))[seed % 6], acc_buffers=rng.choice((2, 4)))
-    c = replace(c, acc_open=c.acc_buffers * (seed % 2))
+    c = replace(c, acc_open=c.acc_buffers * (seed % 2), few_luts=seed // 2 % 2)
     run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
 
 
@@ -119,7 +119,7 @@ def test_random_with_adders_in_place_of_choices(seed: int) -> None:
 def test_random_packed(seed: int) -> None:
     rng = random.Random(seed)
     c = replace(config(*((9, 4), (4, 4), (12, 4), (5, 12))[seed], acc_buffers=rng.choice((2, 4))), dsp_packing=2)
-    c = replace(c, acc_open=c.acc_buffers * (seed % 2))
+    c = replace(c, acc_open=c.acc_buffers * (seed % 2), few_luts=seed // 2)
     run_all(c, random_operations(c, rng, 6), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)))
 
 
@@ -129,7 +129,7 @@ def test_random_long(seed: int) -> None:
     rng = random.Random(seed)
     shapes = ((4, 4), (9, 4), (8, 4), (12, 4), (3, 4), (4, 12), (5, 12), (7, 4), (9, 8), (7, 16))
     c = config(*shapes[seed % len(shapes)], acc_words=rng.choice((16, 32)), acc_buffers=rng.choice((2, 4)))
-    c = replace(c, acc_open=c.acc_buffers * (seed % 3 > 0), dsp_packing=seed % 2 * 2)
+    c = replace(c, acc_open=c.acc_buffers * (seed % 3 > 0), dsp_packing=seed % 2 * 2, few_luts=seed // 2 % 2)
     run_all(c, random_operations(c, rng, 12), seed, refuse=rng.choice((0, 0.3, 0.7)), slow=rng.choice((0, 0.5, 1)),
             limit=100000)
 

@@ -29,7 +29,7 @@ def read_rtl(config: Config, bursts: Sequence[Sequence[Burst]], *, idle: float =
              urgent: int = 0, fetch_from: int = 0, answers_from: int = 0, halt_at: int | None = None,
              limit: int = 6000) -> Reads:
     """Read the bursts of fetch, which asks from cycle `fetch_from` on, and load; memory is silent to `answers_from`."""
-    dut, simulator = channel_of(ReadChannel, config.bus_bytes)
+    dut, simulator = channel_of(ReadChannel, config)
     rules, result = AxiRules(config.bus_bytes, "read"), Reads()
     wanted = [deque(b) for b in bursts]
     rng = random.Random(5)
@@ -175,7 +175,7 @@ WRONG_LASTS = {
 @pytest.mark.parametrize("kind", WRONG_LASTS)
 def test_a_burst_that_ends_in_the_wrong_place_is_an_error(kind: str, number: int) -> None:
     """The second of three; the channel is idle, and works again, when the memory has been quiet long enough."""
-    dut, simulator = channel_of(ReadChannel, TINY.bus_bytes)
+    dut, simulator = channel_of(ReadChannel, TINY)
     wrong = WRONG_LASTS[kind]
 
     async def bench(ctx: Any) -> None:
@@ -214,7 +214,7 @@ def test_a_burst_that_ends_in_the_wrong_place_is_an_error(kind: str, number: int
 
 @pytest.mark.parametrize("number", range(2), ids=CLIENTS)
 def test_a_beat_that_nobody_asked_for_is_an_error(number: int) -> None:
-    dut, simulator = channel_of(ReadChannel, TINY.bus_bytes)
+    dut, simulator = channel_of(ReadChannel, TINY)
 
     async def bench(ctx: Any) -> None:
         await ctx.tick().repeat(2)

@@ -3,7 +3,7 @@
 import random
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -46,7 +46,7 @@ def random_writes(rng: random.Random, config: Config, count: int) -> list[Write]
 def write_rtl(config: Config, writes: Sequence[Write], *, idle: float = 0.0, pressure: float = 0.0,
               ahead: bool = False, answers_from: int = 0, halt_at: int | None = None, limit: int = 6000) -> Writes:
     """Write bursts; `ahead`: the memory takes an address only when it has no data left to take."""
-    dut, simulator = channel_of(WriteChannel, config.bus_bytes)
+    dut, simulator = channel_of(WriteChannel, config)
     rules, result = AxiRules(config.bus_bytes, "write"), Writes()
     wanted, beats = deque(writes), deque([(*beat, int(n == len(w.beats) - 1))
                                           for w in writes for n, beat in enumerate(w.beats)])
@@ -127,9 +127,10 @@ def write_ref(config: Config, writes: Sequence[Write]) -> list[tuple[int, int, i
 
 @pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize(("idle", "pressure"), STALLS)
+@pytest.mark.parametrize("few_luts", [0, 1])
 @pytest.mark.parametrize("bus_bytes", CONFIGS)
-def test_writes_every_beat(bus_bytes: int, idle: float, pressure: float, ahead: bool) -> None:
-    config = CONFIGS[bus_bytes]
+def test_writes_every_beat(bus_bytes: int, few_luts: int, idle: float, pressure: float, ahead: bool) -> None:
+    config = replace(CONFIGS[bus_bytes], few_luts=few_luts)
     writes = random_writes(random.Random(bus_bytes), config, 8)
     result = write_rtl(config, writes, idle=idle, pressure=pressure, ahead=ahead)
     assert result.beats == write_ref(config, writes)

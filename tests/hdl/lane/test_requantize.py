@@ -15,7 +15,7 @@ from pipeline_bench import Case, rtl
 from tq_hw.hdl.lane.alu import LaneAlu, a_inverted, alu_flags
 from tq_hw.hdl.lane.high_multiply import HighMultiply
 from tq_hw.hdl.lane.requantize import AddClamp, Requantize
-from tq_hw.hdl.lane.shift import RightShift, power_of_two
+from tq_hw.hdl.lane.shift import RightShift, decoded, power_of_two
 from tq_hw.isa.uop import Alu, Rounding
 from tq_hw.sim.golden.arith import (
     INT32_MAX,
@@ -27,6 +27,8 @@ from tq_hw.sim.golden.arith import (
 
 CORNERS = (0, 1, -1, 2, -2, 3, 255, -256, 1 << 16, (1 << 17) - 1, 1 << 17, -(1 << 17), 1 << 30, -(1 << 30),
            INT32_MAX, INT32_MAX - 1, INT32_MIN, INT32_MIN + 1)
+#: Steps of machines for LUTs of four inputs, and of six.
+LUTS = pytest.mark.parametrize("wide_luts", [False, True], ids=["four", "six"])
 INT32 = st.one_of(st.sampled_from(CORNERS), st.integers(INT32_MIN, INT32_MAX))
 
 
@@ -116,7 +118,8 @@ def test_saturates_the_one_product_that_overflows() -> None:
     assert rtl(HighMultiply(), [case], {"nudge": 1, "low": 3, "saturate": 3}) == [INT32_MAX]
 
 
-def test_low_product_of_all_corners() -> None:
+@LUTS
+def test_low_product_of_all_corners(wide_luts: bool) -> None:
     cases = [{"x": x, "multiplier": y, "nudge": 0, "low": 1, "saturate": saturate}
              for x in CORNERS for y in (*CORNERS, *(1 << bit for bit in range(32))) for saturate in (0, 1)]
 
@@ -124,7 +127,7 @@ def test_low_product_of_all_corners() -> None:
         product = x * multiplier
         return min(max(product, INT32_MIN), INT32_MAX) if saturate else wrap(product)
 
-    check(cases, lambda c: rtl(HighMultiply(), c, {"nudge": 1, "low": 3, "saturate": 3}), ref)
+    check(cases, lambda c: rtl(HighMultiply(wide_luts=wide_luts), c, {"nudge": 1, "low": 3, "saturate": 3}), ref)
 
 
 class RoundedShift(wiring.Component):
@@ -166,7 +169,7 @@ class PowerOfTwo(wiring.Component):
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.d.sync += self.y.eq(power_of_two(self.exponent, self.used))
+        m.d.sync += self.y.eq(power_of_two(*decoded(self.exponent, self.used)))
         return m
 
 
@@ -179,7 +182,8 @@ def test_every_power_of_two() -> None:
 WHEN = {"low": 1, "high": 1, "used": 1, "clamp": 1, "low_late": 2, "high_late": 2, "also": 2, "take": 2}
 
 
-def test_clamps_after_a_wrapping_sum() -> None:
+@LUTS
+def test_clamps_after_a_wrapping_sum(wide_luts: bool) -> None:
     cases = [{"x": x, "up": up, "zero_point": z, "low": low, "high": high, "used": 1, "clamp": clamp,
               "low_late": low, "high_late": high, "also": 0, "take": 1}
              for x in CORNERS for z in (0, 1, -1, 32767, -32768) for low, high in ((-128, 127), (-32768, 32767))
@@ -189,7 +193,7 @@ def test_clamps_after_a_wrapping_sum() -> None:
         x = wrap(x + up + zero_point)
         return min(max(x, low), high) if clamp else x
 
-    check(cases, lambda c: rtl(AddClamp(), c, WHEN), ref)
+    check(cases, lambda c: rtl(AddClamp(wide_luts=wide_luts), c, WHEN), ref)
 
 
 def test_a_number_for_all_lanes_comes_where_no_sum_is_used() -> None:
@@ -220,14 +224,14 @@ class DecodedAlu(wiring.Component):
 
     LATENCY_CYCLES = LaneAlu.LATENCY_CYCLES
 
-    def __init__(self, odd: bool) -> None:
-        self._odd = odd
+    def __init__(self, odd: bool, wide_luts: bool) -> None:
+        self._odd, self._wide_luts = odd, wide_luts
         super().__init__({**{name: In(signed(32)) for name in ("a", "b", "partner")},
                           **{f"alu{late}": In(4) for late in range(3)}, "x": Out(signed(32))})
 
     def elaborate(self, platform: object) -> Module:
         m = Module()
-        m.submodules.alu = alu = LaneAlu(odd=self._odd)
+        m.submodules.alu = alu = LaneAlu(odd=self._odd, wide_luts=self._wide_luts)
         inverted = a_inverted(self.alu0)
         m.d.comb += [alu.b.eq(self.b), alu.a.eq(Mux(inverted[self._odd], ~self.a, self.a)),
                      alu.partner.eq(Mux(inverted[not self._odd], ~self.partner, self.partner))]
@@ -238,9 +242,10 @@ class DecodedAlu(wiring.Component):
         return m
 
 
+@LUTS
 @pytest.mark.parametrize("odd", [False, True], ids=["even", "odd"])
 @pytest.mark.parametrize("alu", list(Alu), ids=lambda alu: alu.name)
-def test_alu_operation(alu: Alu, odd: bool) -> None:
+def test_alu_operation(alu: Alu, odd: bool, wide_luts: bool) -> None:
     rng = random.Random(int(alu))
     operands = [(a, b) for a in CORNERS for b in (0, 1, -1, 31, 12, INT32_MAX, INT32_MIN)]
     operands += [(wrap(rng.getrandbits(32)) >> rng.randrange(32), rng.randrange(64)) for _ in range(60)]
@@ -248,5 +253,5 @@ def test_alu_operation(alu: Alu, odd: bool) -> None:
     cases = [{"a": a, "b": b, "partner": rng.choice(CORNERS), "alu": int(alu)} for a, b in operands]
     spread = [{k: v for k, v in case.items() if k != "alu"} | {f"alu{i}": case["alu"] for i in range(3)}
               for case in cases]
-    found = rtl(DecodedAlu(odd), spread, {"alu1": 1, "alu2": 2}, "x")
+    found = rtl(DecodedAlu(odd, wide_luts), spread, {"alu1": 1, "alu2": 2}, "x")
     check(cases, lambda _: found, ref_alu)

@@ -166,7 +166,8 @@ def test_what_amaranth_does_not_write_is_refused() -> None:
 
 
 @pytest.mark.parametrize("options", [{"compressed_weights": 1, "dsp_packing": 2, "acc_open": 4},
-                                     {"activation_lanes": 1, "bus_bytes": 8, "dsp_preadders": 1, "block_uops": 1}])
+                                     {"activation_lanes": 1, "bus_bytes": 8, "dsp_preadders": 1, "block_uops": 1,
+                                      "few_luts": 1}])
 def test_machines_with_and_without_each_option_have_a_text(options: dict[str, int]) -> None:
     """What an option brings may have operators that nothing else has."""
     machine = Accelerator(replace(PRESETS["tiny"], **options))

@@ -213,6 +213,6 @@ def test_configurations() -> None:
     with pytest.raises(ConfigError, match=(
             r"^configuration 'x': the serial design has 4 rows, 4 cols, 1 of requantize_lanes, 4 of bus_bytes, at most "
             r"32768 of scratchpad_bytes, 2048 of vector_words and 1024 acc_words in all buffers, no "
-            r"activation_lanes, no acc_open, no compressed_weights, no dsp_packing, no dsp_preadders, no block_uops "
-            r"and no few_counters$")):
+            r"activation_lanes, no acc_open, no compressed_weights, no dsp_packing, no dsp_preadders, no block_uops, "
+            r"no few_counters and no few_luts$")):
         Config("x", 4, 4, 2, 8 << 10, bus_bytes=4, design="serial")

@@ -1,5 +1,7 @@
 """Programs of micro-operations on the vector unit: sources, registers, repeats, reductions, tables."""
 
+import random
+
 import pytest
 from vector_bench import check
 from vector_reference import (
@@ -18,6 +20,9 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Destination, Multiply, Reduce, Rounding, ShiftSource, Source
 
 TINY, N8, ODD = VECTOR_CONFIGS["tiny4x4"], VECTOR_CONFIGS["n8"], VECTOR_CONFIGS["6x3"]
+#: Sizes of TINY, with lanes for LUTs of six inputs.
+FEW = VECTOR_CONFIGS["tiny_few"]
+LUTS = pytest.mark.parametrize("config", [TINY, FEW], ids=lambda config: config.name)
 REGISTER, STREAM, IMMEDIATE = Source.REGISTER, Source.STREAM, Source.IMMEDIATE
 TO_REGISTER, REDUCE = Destination.REGISTER, Destination.REDUCE
 PARAMS = 1000
@@ -33,35 +38,52 @@ def run(config: Config, uops: list[Uop], *more: Operation, **fields: int) -> Non
     check(Scenario(config, uops, [*more, program(config, uops, **fields)], refuse=0.1))
 
 
-def test_every_alu_operation() -> None:
+@LUTS
+def test_every_alu_operation(config: Config) -> None:
     uops = [uop(STREAM, STREAM, alu) for alu in Alu]
-    operations = [program(TINY, uops, first=n, last=n, slots=3, tile_slots=3, out_base=300 + 30 * n,
+    operations = [program(config, uops, first=n, last=n, slots=3, tile_slots=3, out_base=300 + 30 * n,
                           b_type=2 if n % 2 else 0) for n in range(len(uops))]
-    check(Scenario(TINY, uops, operations))
+    check(Scenario(config, uops, operations))
 
 
-def test_every_multiplier_and_shift_source() -> None:
+@LUTS
+def test_every_multiplier_and_shift_source(config: Config) -> None:
     uops = [uop(STREAM, Source.ACC_OR_BIAS, Alu.SUB, multiply=int(multiply), shift_source=int(source),
                 shift=4 if multiply == Multiply.SHL else -3, rounding=int(multiply) % 3, truncate=int(source) % 2,
                 immediate=0x6543_2109, zero_point=-77) for multiply in Multiply for source in ShiftSource]
-    operations = [program(TINY, uops, first=n, last=n, use_params=1, param_base=PARAMS, out_blocks=2, slots=3,
-                          tile_slots=2, param_block_step=TINY.param_words, out_base=200 + 24 * n, out_block_step=12)
+    operations = [program(config, uops, first=n, last=n, use_params=1, param_base=PARAMS, out_blocks=2, slots=3,
+                          tile_slots=2, param_block_step=config.param_words, out_base=200 + 24 * n, out_block_step=12)
                   for n in range(len(uops))]
-    scenario = Scenario(TINY, uops, operations)
+    scenario = Scenario(config, uops, operations)
     for block in range(2):
-        put_params(TINY, scenario.memory, PARAMS + block * TINY.param_words, block)
+        put_params(config, scenario.memory, PARAMS + block * config.param_words, block)
     check(scenario)
 
 
+@LUTS
 @pytest.mark.parametrize("multiply", [Multiply.SHL_B, Multiply.SHL_B_SATURATE], ids=lambda multiply: multiply.name)
-def test_left_shifts_of_extremes_by_every_amount(multiply: Multiply) -> None:
+def test_left_shifts_of_extremes_by_every_amount(multiply: Multiply, config: Config) -> None:
     extremes = (0, 1, -1, 2, -2, 3, -3, 1 << 30, -1 << 30, INT32_MAX, INT32_MIN)
     uops = [uop(IMMEDIATE, STREAM, Alu.PASS, multiply=int(multiply), immediate=x) for x in extremes]
-    operations = [program(TINY, uops, first=n, last=n, b_type=0, b_col_step=1, out_base=200 + 64 * n, out_row_step=10)
+    operations = [program(config, uops, first=n, last=n, b_type=0, b_col_step=1, out_base=200 + 64 * n, out_row_step=10)
                   for n in range(len(uops))]
-    scenario = Scenario(TINY, uops, operations)
+    scenario = Scenario(config, uops, operations)
     for number, word in enumerate(scenario.memory[:200]):
         word[:] = bytes((number * len(word) + byte) % 32 for byte in range(len(word)))
+    check(scenario)
+
+
+@LUTS
+def test_a_beat_a_cycle_has_its_own_amount(config: Config) -> None:
+    """Bytes in and out: with int32 a word is a cycle for each element, and an amount a cycle late the same one."""
+    uops = [uop(STREAM, STREAM, Alu.PASS, multiply=int(Multiply.SHL_B)),
+            uop(IMMEDIATE, STREAM, Alu.PASS, immediate=-0x1234_5678, shift_source=int(ShiftSource.SHIFT_B))]
+    operations = [program(config, uops, first=n, last=n, a_type=0, b_type=0, out_type=0, a_col_step=1, b_col_step=1,
+                          out_col_step=1, slots=40, tile_slots=40, out_base=400 + 200 * n) for n in range(len(uops))]
+    scenario = Scenario(config, uops, operations)
+    rng = random.Random(5)
+    for word in scenario.memory[100:300]:
+        word[:] = bytes(rng.randrange(32) for _ in range(len(word)))
     check(scenario)
 
 
@@ -132,14 +154,15 @@ def test_reduction_of_one_beat_and_reductions_in_a_row() -> None:
                uop(REGISTER, REGISTER, Alu.ADD, a_register=1, a_hold=1, b_register=2)], chunk_slots=3)
 
 
-def test_tables_for_both_operands() -> None:
+@pytest.mark.parametrize("config", [N8, FEW], ids=lambda config: config.name)
+def test_tables_for_both_operands(config: Config) -> None:
     uops = [uop(STREAM, STREAM, Alu.SUB, a_table=a, b_table=b) for a, b in ((1, 1), (2, 2), (3, 0), (0, 1), (1, 2))]
-    look_ups = [program(N8, uops, first=n, last=n, slots=10, tile_slots=10, a_type=1, out_base=300 + 60 * n)
+    look_ups = [program(config, uops, first=n, last=n, slots=10, tile_slots=10, a_type=1, out_base=300 + 60 * n)
                 for n in range(len(uops))]
-    check(Scenario(N8, uops, [operation(kind=1, a_base=1200, slots=512), *look_ups]))
+    check(Scenario(config, uops, [operation(kind=1, a_base=1200, slots=512), *look_ups]))
 
 
-@pytest.mark.parametrize("config", [TINY, N8], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [TINY, FEW, N8], ids=lambda config: config.name)
 def test_part_of_a_table_is_replaced_between_look_ups(config: Config) -> None:
     uops = [uop(STREAM, alu=Alu.PASS, a_table=1)]
     look_up = [program(config, uops, a_type=0, out_base=base, out_row_step=20) for base in (300, 500, 700)]

@@ -30,7 +30,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 #: The last rotates words of 16 bytes in two cycles.
 CONFIGS = [load_config("tiny"), load_config("n8"), load_config("n16x8"),
-           Config("packed", 16, 8, 2, 64 << 10, dsp_packing=2)]
+           Config("packed", 16, 8, 2, 64 << 10, dsp_packing=2, few_luts=1)]
 
 
 class Seen(NamedTuple):

@@ -17,7 +17,7 @@ from tq_hw.sim.rtl.simulate import simulate
 
 #: Sizes of presets, and rows of which two groups share a cell, with words that hold three blocks of four channels.
 CONFIGS = (Config("tiny_packed", 4, 4, 2, 8 << 10, acc_words=16, dsp_packing=2),
-           Config("n8_packed", 8, 8, 4, 64 << 10, dsp_packing=2),
+           Config("n8_packed", 8, 8, 4, 64 << 10, dsp_packing=2, few_luts=1),
            Config("r9c3_packed", 9, 3, 3, 32 << 10, acc_words=32, bus_bytes=4, dsp_packing=2))
 
 
