@@ -1,4 +1,4 @@
-"""Cycles of six networks on the boards, for docs/reference/boards.md: `python benches/board_networks.py [BOARD]...`.
+"""Cycles of seven networks on the boards, for docs/reference/boards.md: `python benches/board_networks.py [BOARD]...`.
 
 Cycles are estimated for the board's first memory. With `--emulate` the emulated board runs each network as `tq-hw run`
 does, and every output must equal the golden model's. The record keeps measured cycles until the board's machine or

@@ -25,9 +25,12 @@ _PACKED_CELL = {"xc7": {"luts": 0.0, "carries": 1.0, "flip_flops": 29.0}, "ecp5"
 #: two sums beyond 18; per column (sums to split, bytes that wait); per square of the rows (negative, since bytes wait
 #: half as long). From six grids of 4 x 4 to 18 x 2, synthesized both ways; the error is at most 6 %.
 _PACKED_REGISTERS, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
-#: Cells for each byte of a word that a machine with packed products adds where words are rotated in two cycles, and
-#: where units share ports of the scratchpad, from units of 16 x 8 with four lanes synthesized both ways. Such a machine
-#: was never synthesized for a GW2A, which has LUTs of four inputs like an ECP5: its figures are taken.
+#: Cells that `few_luts` adds for each lane, from vector units of 9 x 8 with four lanes synthesized both ways.
+_LANE = {"xc7": {"luts": -121.2, "flip_flops": 345.5}, "ecp5": {"luts": 23.5, "flip_flops": 345.5},
+         "gowin": {"luts": 112.5, "flip_flops": 345.5}}
+#: Cells for each byte of a word that `few_luts` adds where words are rotated in two cycles, and where units share ports
+#: of the scratchpad, from units of 16 x 8 with four lanes synthesized both ways. Such a machine was never synthesized
+#: for a GW2A, which has LUTs of four inputs like an ECP5: its figures are taken.
 _ROTATED_TWICE: dict[str, dict[tuple[str, str], float]] = {
     "xc7": {("array", "luts"): -30.8, ("load", "luts"): -8.6, ("load", "flip_flops"): 10.7,
             ("store", "luts"): -6.3, ("store", "flip_flops"): 9.4},
@@ -86,13 +89,27 @@ def _packed_flip_flops(config: Config, cells: int) -> float:
 def _packed(config: Config, family: str) -> dict[tuple[str, str], float]:
     """Return the cells that two products in a multiplier add."""
     cells = config.cols * ceil_div(config.rows, 2)
-    found = {("array", "flip_flops"): _packed_flip_flops(config, cells)} | {
+    return {("array", "flip_flops"): _packed_flip_flops(config, cells)} | {
         ("array", kind): _PACKED_GRID[family].get(kind, 0.0) + count * cells
         for kind, count in _PACKED_CELL[family].items()}
+
+
+def _few_luts(config: Config, family: str) -> dict[tuple[str, str], float]:
+    """Return the cells that `few_luts` adds, most of them negative."""
+    found = {("vector", kind): count * config.requantize_lanes for kind, count in _LANE[family].items()}
+    # A word is held for each memory of the accumulators. Only in the whole machine do fewer LUTs choose between them.
+    found["array", "flip_flops"] = 32.0 * config.cols
+    # A skid buffer keeps a second beat, its strobes and its end, and chooses.
+    found |= {("write_channel", kind): -9.0 * config.bus_bytes - 1 for kind in ("luts", "flip_flops")}
     for table, holds in ((_ROTATED_TWICE, rotate_cycles(config) > 1), (_SHARED_PORTS, shares_ports(config))):
-        for key, count in table[family].items() if holds else ():
-            found[key] = found.get(key, 0.0) + count * config.word_bytes
+        if holds:
+            _add(found, {key: count * config.word_bytes for key, count in table[family].items()})
     return found
+
+
+def _add(found: dict[tuple[str, str], float], more: Mapping[tuple[str, str], float]) -> None:
+    for key, count in more.items():
+        found[key] = found.get(key, 0.0) + count
 
 
 def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], float]:
@@ -102,19 +119,22 @@ def added_by_options(config: Config, family: str) -> Mapping[tuple[str, str], fl
                              ("dsp_preadders", "a multiplier that adds", _PREADDER),
                              ("block_uops", "micro-operations in block RAM", _BLOCK_UOPS),
                              ("compressed_weights", "a decoder of weights", _DECODER),
-                             ("few_counters", "a machine with few counters", _COUNTERS)):
+                             ("few_counters", "a machine with few counters", _COUNTERS),
+                             ("few_luts", "a machine with few LUTs", _LANE)):
         if getattr(config, key) and family not in known:
             raise UnsupportedError(f"configuration {config.name!r}: {what} ({key}) was never synthesized for {family}; "
                                    f"it was for {' and '.join(known)}: benches/area.py makes the record")
     if config.dsp_packing:
-        found |= _packed(config, family)
+        _add(found, _packed(config, family))
     if config.dsp_preadders:
-        found |= {("array", kind): -count * 3 * config.groups * config.cols
-                  for kind, count in _PREADDER[family].items()}
+        _add(found, {("array", kind): -count * 3 * config.groups * config.cols
+                     for kind, count in _PREADDER[family].items()})
     if config.block_uops:
-        found |= {("vector", kind): -count for kind, count in _BLOCK_UOPS[family][config.uops].items()}
+        _add(found, {("vector", kind): -count for kind, count in _BLOCK_UOPS[family][config.uops].items()})
     if config.compressed_weights:
-        found |= {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()}
+        _add(found, {("load", kind): _decoder(config, counts) for kind, counts in _DECODER[family].items()})
     if config.few_counters:
-        found |= {("registers", kind): -count for kind, count in _COUNTERS[family].items()}
+        _add(found, {("registers", kind): -count for kind, count in _COUNTERS[family].items()})
+    if config.few_luts:
+        _add(found, _few_luts(config, family))
     return found

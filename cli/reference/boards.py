@@ -26,7 +26,8 @@ ESTIMATE, EMULATED = "estimate", "emulated board"
 #: Columns of the second table, and the files of the networks among the shared models.
 NETWORKS = {"KWS": "mlperf_tiny_kws_dscnn.tflite", "VWW": "mlperf_tiny_vww_96.tflite",
             "IC": "mlperf_tiny_ic_resnet8.tflite", "AD": "mlperf_tiny_ad01.tflite",
-            "person_detect": "tflm_person_detect.tflite", "MobileNetV2 160": "cfu_mobilenetv2_160_035.tflite"}
+            "person_detect": "tflm_person_detect.tflite", "MobileNetV2 160": "cfu_mobilenetv2_160_035.tflite",
+            "MobileNetV2 224": "coral_tf2_mobilenet_v2_224_ptq.tflite"}
 
 _HEAD = """# Boards
 
@@ -61,7 +62,9 @@ def _reached(board: Board) -> str:
 def timed(board: Board) -> dict[str, Any]:
     """Return what the times of a board depend on, as in the record."""
     memory = memory_rate(board, board.memories[0])
-    return {"fingerprint": f"{board.config.fingerprint:08x}", "dsp_packing": board.config.dsp_packing,
+    config = board.config
+    return {"fingerprint": f"{config.fingerprint:08x}", "dsp_packing": config.dsp_packing,
+            **({"few_luts": 1} if config.few_luts else {}),
             "latency_cycles": memory.latency_cycles, "bytes_per_cycle": memory.bytes_per_cycle}
 
 

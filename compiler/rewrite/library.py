@@ -12,6 +12,7 @@ from tq_hw.compiler.rewrite.comparisons import COMPARED
 from tq_hw.compiler.rewrite.float_islands import CHOSEN, ISLANDS
 from tq_hw.compiler.rewrite.float_moves import MOVED
 from tq_hw.compiler.rewrite.indices import INDEXED
+from tq_hw.compiler.rewrite.one_byte import table_of_one_byte
 from tq_hw.compiler.rewrite.powers import POWERS
 from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.raw_floats import RAW
@@ -101,6 +102,19 @@ def table(graph: Subject, op: Operator) -> Rewrite | None:
     return Rewrite([each for each, _ in chain], [made])
 
 
+def _is_elementwise(graph: Subject, op: Operator) -> bool:
+    """Whether an operator is a function of the bytes at one place of its computed inputs."""
+    return op.op in (*_UNARY, *_BINARY) and len(op.outputs) == 1 and _is_function(graph, op) and all(
+        graph.tensors[index].shape == graph.output(op).shape for index in op.inputs
+        if index >= 0 and graph.tensors[index].data is None)
+
+
+@pattern(*_BINARY)
+def one_byte(graph: Subject, op: Operator) -> Rewrite | None:
+    """Make a table of elementwise operators that depend on one tensor, such as LOGISTIC(x) and its product with x."""
+    return table_of_one_byte(graph, op, _is_elementwise)
+
+
 @pattern(*_BINARY)
 def neutral_constants(graph: Subject, op: Operator) -> Rewrite | None:
     """Remove a sum, product or similar operator with constants that change no code.
@@ -182,4 +196,4 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
 
 #: All patterns in the order in which they are tried.
 LIBRARY = (*UNUSED, activation_into_producer, *RAW, *CHOSEN, *BY_PLACE, *MOVED, *SUMS, *POWERS, *ISLANDS,
-           *COMPARED, *RANKED, table, neutral_constants, dilated_convolution, *TRANSPOSED, *INDEXED)
+           *COMPARED, *RANKED, table, one_byte, neutral_constants, dilated_convolution, *TRANSPOSED, *INDEXED)

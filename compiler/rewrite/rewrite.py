@@ -86,6 +86,10 @@ class Subject:
         """Return the operator that computes a tensor; None for an input or a constant."""
         return self._producers.get(tensor)
 
+    def uses(self, tensor: int) -> int:
+        """Return how often operators and the caller read a tensor."""
+        return self._uses.get(tensor, 0)
+
     def is_used(self, tensor: int) -> bool:
         """Whether an operator or the caller needs a tensor."""
         return self._uses.get(tensor, 0) > 0

@@ -71,11 +71,63 @@ def test_activation_of_another_scale_stays() -> None:
     check(lambda b, rng: b.add("RELU", [conv(b, rng, image(b, rng))], scale=0.05, zero_point=3), ["CONV_2D", "RELU"])
 
 
-def test_activation_of_what_others_need_stays() -> None:
+def test_activation_of_what_others_need_is_not_fused() -> None:
     def build(b: ModelBuilder, rng: Rng) -> int:
         x = conv(b, rng, image(b, rng))
         return b.add("ADD", [x, b.add("RELU_N1_TO_1", [x])], scale=0.1)
-    check(build, ["CONV_2D", "RELU_N1_TO_1", "ADD"])
+    check(build, ["CONV_2D", "TABLE"])
+
+
+def scaled(b: ModelBuilder, rng: Rng, op: str, *inputs: int, **options: str) -> int:
+    return b.add(op, inputs, scale=0.05, zero_point=point(rng), options=options)
+
+
+def test_a_product_with_its_own_sigmoid_is_a_table() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = conv(b, rng, image(b, rng))
+        return scaled(b, rng, "MUL", *rng.permutation([x, b.add("LOGISTIC", [x])]).tolist())
+    check(build, ["CONV_2D", "TABLE"])
+
+
+def test_a_hard_swish_in_parts_is_a_table() -> None:
+    """As `x * relu6(x + 3) * (1 / 6)`; x is read twice, and what comes of it, too."""
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = conv(b, rng, image(b, rng))
+        three = b.constant(np.array([100], np.int8), scale=0.03, zero_point=0)
+        gate = scalar(b, rng, scaled(b, rng, "ADD", x, three, fused_activation_function="RELU6"), "MUL")
+        return scaled(b, rng, "SUB", scaled(b, rng, "MUL", x, gate), gate)
+    check(build, ["CONV_2D", "TABLE"])
+
+
+def test_a_square_is_a_table() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        return scaled(b, rng, "MUL", x, x)
+    check(build, ["TABLE"])
+
+
+def test_a_function_of_two_tensors_stays() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        return scaled(b, rng, "MUL", image(b, rng), b.add("LOGISTIC", [image(b, rng)]))
+    check(build, ["LOGISTIC", "MUL"])
+
+
+def test_a_sigmoid_that_others_need_stays() -> None:
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        gate = b.add("LOGISTIC", [x])
+        return b.add("CONCATENATION", [gate, b.add("MUL", [x, gate], scale=1 / 256, zero_point=-128)], scale=1 / 256,
+                     zero_point=-128, options={"axis": 3})
+    check(build, ["LOGISTIC", "MUL", "CONCATENATION"])
+
+
+def test_a_gate_of_each_channel_stays() -> None:
+    """As in squeeze and excitation: the product's other factor has another shape."""
+    def build(b: ModelBuilder, rng: Rng) -> int:
+        x = image(b, rng)
+        gate = b.add("LOGISTIC", [b.input((1, 1, 1, 5), scale=0.04, zero_point=3)])
+        return scaled(b, rng, "MUL", x, gate)
+    check(build, ["LOGISTIC", "MUL"])
 
 
 def test_chain_of_functions_is_a_table() -> None:
