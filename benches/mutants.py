@@ -34,7 +34,7 @@ _COMPUTE_MUTANTS = (
            'right = size & delayed(m, to_right, 1, "to_right").replicate(5)', "right = size",
            (f"{_PROGRAMS}::test_every_multiplier_and_shift_source[tiny_few]",)),
     Mutant("power of two of the beat before", "lane/lane.py",
-           'delayed(m, low, 1, "low")', 'delayed(m, low, 2, "low")',
+           'delayed(m, Cat(bits), 1, name)', 'delayed(m, Cat(bits), 2, name)',
            (f"{_PROGRAMS}::test_a_beat_a_cycle_has_its_own_amount[tiny_few]",)),
     Mutant("choice of the operands of the beat before", "lane/alu.py",
            'delayed(m, mixed, 1, "mixed")', 'delayed(m, mixed, 2, "mixed")',

@@ -1,6 +1,6 @@
 """Elementwise operators that all depend on the same byte: one table, also where a tensor is read more than once.
 
-EfficientNet, YOLO and MobileNetV3 have many: `x * sigmoid(x)` is LOGISTIC and MUL, a hard swish may be ADD, MUL and MUL.
+EfficientNet, YOLO and MobileNetV3 have many: `x * sigmoid(x)` is LOGISTIC and MUL, a hard swish may be ADD and two MUL.
 """
 
 from collections.abc import Callable

@@ -92,6 +92,8 @@ class Accumulators(wiring.Component):
         m.d.sync += [total[c].eq((addends[0][c] | addends[1][c]) + self.psum[c]) for c in range(config.cols)]
 
         vector_odd = read_buffer[0]
+        vector_odd3 = delayed(m, vector_odd, 2, "vector_odd")
+        granted3 = delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True)
         outputs = []
         m.d.comb += self.acc.grant.eq(~fetch.bit_select(vector_odd, 1))
         for odd in range(2):
@@ -114,8 +116,7 @@ class Accumulators(wiring.Component):
             m.d.sync += addends[number].as_value().eq(output)
             with m.If(none):
                 m.d.sync += addends[number].as_value().eq(0)
-        self._hold(m, outputs, delayed(m, vector_odd, 2, "vector_odd"),
-                   delayed(m, self.acc.en & self.acc.grant, 2, "granted", control=True))
+        self._hold(m, outputs, vector_odd3, granted3)
         return m
 
     def _hold(self, m: Module, outputs: list[Any], odd: Value, granted: Value) -> None:

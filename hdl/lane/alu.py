@@ -117,12 +117,19 @@ class LaneAlu(wiring.Component):
         m.d.sync += total.eq(self.a + Mux(flags0.pair, self.partner, self.b) + carry)
         a1, b1 = delayed(m, self.a, 1, "a1"), delayed(m, self.b, 1, "b1")
 
-        total2, less = Signal(32, reset_less=True), Signal(reset_less=True)
+        # One of the operands, their AND, or 0.
+        chosen, total2 = Signal(32, reset_less=True), Signal(32, reset_less=True)
+        less = Signal(reset_less=True)
         other = (Mux(total[32], flags1.takes_more, flags1.takes_less) | flags1.takes_negative & a1[31]
                  | flags1.takes_both)
         mixed = Mux(total[32], flags1.takes_less, flags1.takes_more) | flags1.takes_both
         m.d.sync += [less.eq(~total[32]), total2.eq(total)]
-        chosen = self._choice(m, mixed, other, a1, b1)
+        if self._wide_luts:
+            m.d.comb += chosen.eq(self._late_choice(m, mixed, other, a1, b1))
+        else:
+            m.d.sync += chosen.eq(_chosen(mixed, other, a1, b1))
+            with m.If(~flags1.takes):
+                m.d.sync += chosen.eq(0)
         with m.If(~flags1.total):
             m.d.sync += total2.eq(0)
         zeros = self._count_zeros(m, total[:32])
@@ -135,18 +142,15 @@ class LaneAlu(wiring.Component):
         m.d.sync += x.eq(Mux(inverts, ~total2, total2 | chosen) | small)
         return m
 
-    def _choice(self, m: Module, mixed: Value, other: Value, a: Value, b: Value) -> Value:
-        """Return one of the operands, or their AND, or 0 without `takes` (and so no other flag), one cycle later.
+    def _late_choice(self, m: Module, mixed: Value, other: Value, a: Value, b: Value) -> Value:
+        """Return what `_chosen` does, one cycle later; 0 without `takes`, and so without any other flag.
 
-        With `wide_luts` the choice is after the registers, where it shares a LUT of six inputs with the sum.
+        The choice is after the registers. There it shares a LUT of six inputs with the sum.
         """
-        words = {"a2": a, "b2": b} if self._wide_luts else {"chosen": _chosen(mixed, other, a, b)}
-        kept = [Signal(32, name=name, reset_less=True) for name in words]
-        m.d.sync += [register.eq(word) for register, word in zip(kept, words.values(), strict=True)]
+        kept = [Signal(32, name=name, reset_less=True) for name in ("a2", "b2")]
+        m.d.sync += [kept[0].eq(a), kept[1].eq(b)]
         with m.If(~self.flags1.takes):
-            m.d.sync += [register.eq(0) for register in kept]
-        if not self._wide_luts:
-            return kept[0]
+            m.d.sync += [kept[0].eq(0), kept[1].eq(0)]
         return _chosen(delayed(m, mixed, 1, "mixed"), delayed(m, other, 1, "other"), kept[0], kept[1])
 
     @staticmethod

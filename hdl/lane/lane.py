@@ -150,7 +150,7 @@ class Lane(wiring.Component):
         # A factor that is not used is 0; without a product `control.multiplier` is 1.
         b_late = Signal(32, reset_less=True)
         m.d.sync += b_late.eq(Mux(control.by_b, table.b, 0))
-        b_or_power = self._b_or_power(m, b_late, *decoded(exponent, control.by_power))
+        b_or_power = self._b_or_power(m, b_late, exponent)
         factor = control.multiplier | b_or_power | self.multiplier & control.by_param.replicate(32)
         # 2^31 is not negative.
         multiplier = Signal(signed(33), reset_less=True)
@@ -185,10 +185,13 @@ class Lane(wiring.Component):
         m.d.sync += [exponent.eq(Mux(control.shifts_by_b, b, left)), right_amount.eq(Mux(by_operand, b, right))]
         return exponent, right_amount
 
-    def _b_or_power(self, m: Module, b: Value, low: Value, high: Value) -> Value:
+    def _b_or_power(self, m: Module, b: Value, exponent: Value) -> Value:
         """Return b or the power of two, of which one is 0, one cycle later."""
+        low, high = decoded(exponent, self.control.by_power)
         if self._wide_luts:
-            return delayed(m, b, 1, "b") | power_of_two(delayed(m, low, 1, "low"), delayed(m, high, 1, "high"))
+            parts = (delayed(m, Cat(bits), 1, name) for bits, name in ((low, "low"), (high, "high")))
+            either: Value = delayed(m, b, 1, "b") | power_of_two(*parts)
+            return either
         late = Signal(32, name="b_or_power", reset_less=True)
         m.d.sync += late.eq(b | power_of_two(low, high))
         return late

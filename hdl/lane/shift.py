@@ -3,6 +3,8 @@
 HALF_AWAY: RoundingDivideByPOT, 3 / 2 gives 2 and -3 / 2 gives -2; HALF_UP: 2 and -1; FLOOR: 1 and -2.
 """
 
+from collections.abc import Sequence
+
 from amaranth import Cat, Const, Module, Mux, Signal, signed
 from amaranth.hdl import Value
 from amaranth.lib import wiring
@@ -29,12 +31,12 @@ def shifted_right(x: Value, bits: int, sign: Value, unit: int, ways: int, amount
     return one_of([wide[unit * k:unit * k + bits] for k in range(ways)], amount)
 
 
-def decoded(exponent: Value, used: Value) -> tuple[Value, Value]:
+def decoded(exponent: Value, used: Value) -> tuple[list[Value], list[Value]]:
     """Return 2^(exponent % 8) in 8 bits, and 2^(exponent / 8) in 4, or 0 unless `used`: a LUT for each bit."""
-    return Cat(exponent[:3] == n for n in range(8)), Cat((exponent[3:5] == n) & used for n in range(4))
+    return [exponent[:3] == n for n in range(8)], [(exponent[3:5] == n) & used for n in range(4)]
 
 
-def power_of_two(low: Value, high: Value) -> Value:
+def power_of_two(low: Sequence[Value] | Value, high: Sequence[Value] | Value) -> Value:
     """Return the 32 bits of a power of two that `decoded` has decoded: an AND each, which shares a LUT with others."""
     return Cat(low[bit % 8] & high[bit // 8] for bit in range(32))
 

@@ -168,7 +168,7 @@ def test_tables_come_between_the_sums_that_the_vector_unit_waits_for(monkeypatch
         h = net.b.add("FULLY_CONNECTED", [h, weights, net.b.bias(h, weights, np.arange(128, dtype=np.int32))],
                       scale=0.1, zero_point=4)
         h = net.op("ADD", h, other, scale=0.05 + number / 500)
-        h = net.op("MUL", net.op("TANH", h), net.op("LOGISTIC", h), scale=0.01, zero_point=number)
+        h = net.op("MUL", net.op("TANH", h), net.op("LOGISTIC", other), scale=0.01, zero_point=number)
         h = net.op("TANH", h)
     vector = net.compiled("n16", h).emitter.stream.by_unit[Unit.VECTOR]
     loads = [(at, f.fields) for at, f in enumerate(vector) if f.fields.get("kind") == VectorKind.LOAD_TABLE]
