@@ -23,7 +23,7 @@ KEPT_OUT = {
         "32x2x2,acc_words=32"),
     "gowin": ("5x3x3,bus_bytes=16,fold_steps=4,scratchpad_bytes=4096,uops=32,vector_words=1024",),
     "xc7": ("7x6x3,scratchpad_bytes=32768,acc_words=64", "5x10x5,scratchpad_bytes=16384,bus_bytes=16", "12x12x4",
-            "9x8x4,scratchpad_bytes=32768,few_counters=1,block_uops=1,dsp_preadders=1,few_luts=1",
+            "9x8x4,scratchpad_bytes=16384,few_counters=1,block_uops=1,dsp_preadders=1,few_luts=1",
             "14x6x3,scratchpad_bytes=32768,dsp_packing=2,few_luts=1"),
 }
 
