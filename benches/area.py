@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from amaranth.hdl import Value
-from draws import KEPT_OUT, drawn, is_held
+from draws import KEPT_OUT, drawn, is_held, parse_config
 from fpga import Harness
 
 from tq_hw.boards.build.block_registers import absorb_registers
@@ -39,7 +39,7 @@ from tq_hw.boards.catalog.catalog import find_board, find_memory
 from tq_hw.boards.gateware.on_chip import SpramCells
 from tq_hw.hdl.machine import machine
 from tq_hw.hdl.serial.accelerator import SerialCore
-from tq_hw.isa.config import PRESETS, Config, ConfigError, load_config
+from tq_hw.isa.config import PRESETS, Config, ConfigError
 from tq_hw.model.errors import ToolError, TqError
 
 _RECORD = Path(__file__).parents[1] / "boards" / "resources" / "record.json"
@@ -57,18 +57,6 @@ _SYNTHESIS = {
            "; tee -q -o stat.json stat -tech xilinx -json",
 }
 _PORT = re.compile(r"^\s*wire (?:width (\d+) )?(input|output) (\d+) +(?:signed )?(\\\S+)$", re.MULTILINE)
-_SIZES = re.compile(r"(\d+)x(\d+)x(\d+)((?:,\w+=\d+)*)")
-
-
-def parse_config(text: str) -> Config:
-    """Return a preset, the configuration of a TOML file, or ROWSxCOLSxLANES[,key=value...] with `n8`'s scratchpad."""
-    sizes = _SIZES.fullmatch(text)
-    if sizes is None:
-        return load_config(text)
-    rows, cols, lanes = (int(sizes[n]) for n in (1, 2, 3))
-    values = {"rows": rows, "cols": cols, "requantize_lanes": lanes, "scratchpad_bytes": 64 << 10}
-    values |= {key: int(value) for key, value in (part.split("=") for part in sizes[4].split(",")[1:])}
-    return Config.from_mapping(values, text)
 
 
 def modules(text: str) -> dict[str, str]:
@@ -147,9 +135,7 @@ def _cells(text: str, top: str, family: str, black: list[str], *, target: bool =
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         (folder / "design.il").write_text(text, encoding="utf-8")
-        script = _SYNTHESIS[family].replace("{top}", top)
-        if not target:
-            script = script.removeprefix(_TARGET.get(family, ""))
+        script = _SYNTHESIS[family].replace("{top}", top).removeprefix("" if target else _TARGET.get(family, ""))
         hidden = "".join(f"blackbox {name}; " for name in black)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         run_tool("yosys", ["-q", "-p", f"read_rtlil design.il; {HIDE_PARTS}; {hidden}{script}"], folder)

@@ -1,10 +1,11 @@
 """Machines for benches/area.py: random ones by number, and a list of unusual ones. Some are kept out of the fit."""
 
 import random
+import re
 
-from tq_hw.isa.config import Config, ConfigError
+from tq_hw.isa.config import Config, ConfigError, load_config
 
-__all__ = ["KEPT_OUT", "drawn", "is_held"]
+__all__ = ["KEPT_OUT", "drawn", "is_held", "parse_config"]
 
 #: Unusual machines by family that the fit of the resource model does not use, to check it.
 KEPT_OUT = {
@@ -27,10 +28,22 @@ KEPT_OUT = {
             "14x6x3,scratchpad_bytes=32768,dsp_packing=2,few_luts=1"),
 }
 
+_SIZES = re.compile(r"(\d+)x(\d+)x(\d+)((?:,\w+=\d+)*)")
 #: Limit of the array's multipliers: each costs a minute of CPU time in synthesis.
 _MACS = 112
 #: Every fifth machine packs two products into a multiplier.
 _PACKED, _EVERY = 4, 5
+
+
+def parse_config(text: str) -> Config:
+    """Return a preset, the configuration of a TOML file, or ROWSxCOLSxLANES[,key=value...] with `n8`'s scratchpad."""
+    sizes = _SIZES.fullmatch(text)
+    if sizes is None:
+        return load_config(text)
+    rows, cols, lanes = (int(sizes[n]) for n in (1, 2, 3))
+    values = {"rows": rows, "cols": cols, "requantize_lanes": lanes, "scratchpad_bytes": 64 << 10}
+    values |= {key: int(value) for key, value in (part.split("=") for part in sizes[4].split(",")[1:])}
+    return Config.from_mapping(values, text)
 
 
 def is_held(number: int) -> bool:
