@@ -178,18 +178,20 @@ module gate_{cell}(
   localparam WIDTH_A = WIDE || !WRITE_WIDTH_A ? READ_WIDTH_A : WRITE_WIDTH_A;
   localparam WIDTH_B = WIDE || WRITE_WIDTH_B ? WRITE_WIDTH_B : READ_WIDTH_B;
 {_must('DOA_REG == 0 && DOB_REG == 0 && WRITE_MODE_A == "READ_FIRST" && WRITE_MODE_B == "READ_FIRST"', cell)}
+{_must("SRVAL_A == 0", cell)}
 {_must(f"!WIDE || (READ_WIDTH_A == {wide} && WRITE_WIDTH_B == {wide})", cell)}
   wire [{low}:0] in_a = {{{joined["A"]}}}, in_b = {{{joined["B"]}}};
   wire [71:0] out_a, out_b;
-  // In this mode a port reads the old word whichever port writes it, by one clock.
+  // In this mode a port reads the old word whichever port writes it, by one clock. A reset needs the enable, too.
   gate_ram #(.BYTES({count}), .WIDTH_A(WIDTH_A), .WIDTH_B(WIDTH_B), .MODE_A(2), .MODE_B(2), .OLD(1), .INIT({{
 {contents}}})) ram (.clk(CLKARDCLK | CLKBWRCLK), .en_a(ENARDEN), .we_a(WIDE || !WRITE_WIDTH_A ? 0 : WEA),
-    .addr_a(ADDRARDADDR[{min(bits, 15) - 1}:0]), .di_a(in_a), .do_a(out_a), .rst_a(1'b0), .en_b(ENBWREN),
+    .addr_a(ADDRARDADDR[{min(bits, 15) - 1}:0]), .di_a(in_a), .do_a(out_a),
+    .rst_a(RSTRAMARSTRAM && ENARDEN), .en_b(ENBWREN),
     .we_b(WRITE_WIDTH_B ? WEBWE : 0), .addr_b(ADDRBWRADDR[{min(bits, 15) - 1}:0]),
     .di_b(WIDE ? {{in_b, in_a}} : in_b), .do_b(out_b));
   assign {{{outs["A"]}}} = out_a[{low}:0];
   assign {{{outs["B"]}}} = WIDE ? out_a[{high}:{low + 1}] : out_b[{low}:0];
-  always @(posedge (CLKARDCLK | CLKBWRCLK)) if ($time > 0 && (RSTRAMARSTRAM || RSTRAMB)) begin
+  always @(posedge (CLKARDCLK | CLKBWRCLK)) if ($time > 0 && RSTRAMB) begin
     $display("{cell}: reset without a model");
     $fatal;
   end

@@ -1,6 +1,6 @@
 """Elementwise operators that all depend on the same byte: one table, also where a tensor is read more than once.
 
-EfficientNet, YOLO and MobileNetV3 have many: `x * sigmoid(x)` is LOGISTIC and MUL, a hard swish may be ADD and two MUL.
+EfficientNet and YOLO have many: `x * sigmoid(x)` is LOGISTIC and MUL. A hard swish may be ADD and two MUL.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tq_hw.sim.golden.registry import Array
 
 __all__ = ["table_of_one_byte"]
 
-#: Most operators of a table: a longer search has found nothing in any network.
+#: Most operators of a table, which bounds the search.
 _MOST = 16
 
 
