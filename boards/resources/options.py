@@ -26,7 +26,7 @@ _PACKED_CELL = {"xc7": {"luts": 0.0, "carries": 1.0, "flip_flops": 29.0}, "ecp5"
 #: half as long). From six grids of 4 x 4 to 18 x 2, synthesized both ways; the error is at most 6 %.
 _PACKED_REGISTERS, _PACKED_SUM_BITS = (418.8, 45.1, 26.4, -1.793), 18
 #: Cells that `few_luts` adds for each lane, from vector units of 9 x 8 with four lanes synthesized both ways.
-_LANE = {"xc7": {"luts": -121.2, "flip_flops": 345.5}, "ecp5": {"luts": 23.5, "flip_flops": 345.5},
+_LANE = {"xc7": {"luts": -121.25, "flip_flops": 345.5}, "ecp5": {"luts": 23.5, "flip_flops": 345.5},
          "gowin": {"luts": 112.5, "flip_flops": 345.5}}
 #: Cells for each byte of a word that `few_luts` adds where words are rotated in two cycles, and where units share ports
 #: of the scratchpad, from units of 16 x 8 with four lanes synthesized both ways. Such a machine was never synthesized
