@@ -27,7 +27,8 @@ _HEAD = """# What the units do for each operator
 
 Generated from compiled programs of one typical layer each (`model/samples/typical.py`) at `n16` by
 `python -m tq_hw.cli.reference.programs`. The hardware knows no operators: the array multiplies and adds, load and
-store move bytes with strides, and the vector unit runs the lines below, each one pass of all lanes.
+store move bytes with strides, and the vector unit runs the lines below, each one pass of all lanes. A maximum over few
+taps has a pass for each tap after the first; B is then the result so far.
 
 | | |
 |---|---|

@@ -12,10 +12,11 @@ from tq_hw.compiler.emit.mac import emit_mac
 from tq_hw.compiler.emit.matmul import emit_matmul
 from tq_hw.compiler.emit.move import emit_move
 from tq_hw.compiler.emit.plane_mac import emit_plane_mac
+from tq_hw.compiler.emit.pool import emit_max_pool
 from tq_hw.compiler.emit.resize import emit_resize
 from tq_hw.compiler.emit.rows import emit_rows
 from tq_hw.compiler.emit.transpose import emit_transpose, transposed_through
-from tq_hw.compiler.emit.vector import emit_elementwise, emit_max_pool, emit_pad
+from tq_hw.compiler.emit.vector import emit_elementwise, emit_pad
 from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
 from tq_hw.compiler.ir.lstm import Lstm

@@ -4,7 +4,18 @@ from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
 from tq_hw.compiler.ir.layers import Mac, Steps
 from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
-from tq_hw.compiler.programs.words import OUT, Uop, immediate, multiplied, reg_a, reg_b, shifted, to
+from tq_hw.compiler.programs.words import (
+    LOOK_UP,
+    OUT,
+    Uop,
+    immediate,
+    look_up_byte,
+    multiplied,
+    reg_a,
+    reg_b,
+    shifted,
+    to,
+)
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
@@ -46,10 +57,13 @@ def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
     """Bias, multiplier and shift; the last two are immediates if they are the same for all channels."""
     if layer.steps is not None:
         return steps_uops(layer.steps, layer.zero_point, layer.act_min, layer.act_max)
-    uop: Uop = {"a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD,
-                "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max, **OUT}
-    return scaled_uops(uop, layer.rounding, (int(layer.multiplier[0]), int(layer.shift[0])) if uniform else None,
+    table = layer.output_table
+    uop: Uop = {**(OUT if table is None else to(0)), "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS,
+                "alu": Alu.ADD, "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min,
+                "act_max": layer.act_max}
+    uops = scaled_uops(uop, layer.rounding, (int(layer.multiplier[0]), int(layer.shift[0])) if uniform else None,
                        left=int(layer.shift.max()) > 0)
+    return uops if table is None else [*uops, LOOK_UP | reg_a(0) | look_up_byte(table)]
 
 
 def scaled_uops(uop: Uop, rounding: str, scale: tuple[int, int] | None, *, left: bool) -> list[Uop]:

@@ -1,19 +1,17 @@
-"""Layers that use only the vector unit (elementwise, pooling by extremes), and padding by copies."""
+"""Elementwise layers, which use only the vector unit, and padding by copies."""
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
-from tq_hw.compiler.ir.layers import Elementwise, Layer, MaxPool, Pad
+from tq_hw.compiler.ir.layers import Elementwise, Layer, Pad
 from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
-from tq_hw.compiler.ir.window import in_span, window_regions
 from tq_hw.compiler.plan.layout import View, block_count, row_cuts, row_parts, signed_step
 from tq_hw.compiler.plan.places import LayerPlan
 from tq_hw.compiler.programs.words import program_fields
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Destination, Source
 
-__all__ = ["across", "emit_elementwise", "emit_max_pool", "emit_pad", "rectangles", "stream_fields", "walk_fields"]
+__all__ = ["across", "emit_elementwise", "emit_pad", "rectangles", "stream_fields", "walk_fields"]
 
 _TILE_LIMIT = 0xFFFF
 #: Beats of a micro-operation in a longer program: with fewer, it waits for the result of the one before.
@@ -99,52 +97,6 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         reads = tuple(view.access(part[0], rect.blocks) for view, part in zip(views, parts, strict=True))
         emitter.vector(fields, reads, (target.access(rows, rect.blocks),), Streams(
             code, streams.get("a"), streams.get("b"), streams["out"]))
-        emitter.finish(layer, target, rect)
-        yield
-
-
-def emit_max_pool(emitter: Emitter, layer: MaxPool, plan: LayerPlan) -> Iterator[None]:
-    """Emit a pooling layer: a running extreme in a register, one program for each set of taps inside the image.
-
-    Yields after each rectangle.
-    """
-    _, h, w, _ = layer.inputs[0].shape
-    _, out_h, out_w, _ = layer.output.shape
-    code, block = emitter.program([
-        {"a_source": Source.IMMEDIATE, "immediate": -128, "alu": Alu.PASS, "destination": Destination.REGISTER},
-        {"a_source": Source.STREAM, "b_source": Source.REGISTER, "alu": Alu.MAX, "destination": Destination.REGISTER},
-        {"a_source": Source.REGISTER, "alu": Alu.PASS, "clamp": 1, "act_min": layer.act_min, "act_max": layer.act_max,
-         "destination": Destination.OUTPUT}]), emitter.config.block
-    chunk = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
-    row_regions = window_regions(out_h, h, layer.kernel[0], layer.stride[0], layer.pad[0])
-    col_regions = window_regions(out_w, w, layer.kernel[1], layer.stride[1], layer.pad[1])
-    for rect in rectangles(layer, plan, emitter):
-        rows = in_span(*rect.rows, layer.stride[0], layer.kernel[0], layer.pad[0], h)
-        cols = in_span(*rect.cols, layer.stride[1], layer.kernel[1], layer.pad[1], w)
-        rows = (rect.image * h + rows[0], rect.image * h + rows[1])
-        view = emitter.source(layer, plan, 0, rows, cols, rect.blocks)
-        target = emitter.target(layer, plan, rect)
-        for r0, r1, ky0, ky1 in row_regions:
-            for c0, c1, kx0, kx1 in col_regions:
-                part = Rect(rect.image, (max(r0, rect.rows[0]), min(r1, rect.rows[1])),
-                            (max(c0, rect.cols[0]), min(c1, rect.cols[1])), rect.blocks)
-                if part.rows[0] >= part.rows[1] or part.cols[0] >= part.cols[1]:
-                    continue
-                in_row = rect.image * h + part.rows[0] * layer.stride[0] - layer.pad[0] + ky0
-                in_col = part.cols[0] * layer.stride[1] - layer.pad[1] + kx0
-                out_row = rect.image * out_h + part.rows[0]
-                source, at = (in_row, rect.blocks[0], in_col), (out_row, rect.blocks[0], part.cols[0])
-                fields = walk_fields(part) | program_fields(code, (1, 1))
-                fields |= stream_fields("a", view, source, layer.stride)
-                fields |= stream_fields("out", target, at)
-                fields |= {"chunk_slots": chunk, "repeat1": kx1 - kx0, "repeat2": ky1 - ky0, "a_repeat1_step": 1,
-                           "a_repeat2_step": signed_step(view.row_pitch)}
-                channels = layer.inputs[0].shape[3]
-                taps = replace(pixels(layer.inputs[0], source, block, layer.stride), repeat1=channels,
-                               repeat2=w * channels)
-                emitter.vector(fields, (view.access(rows, rect.blocks),), (target.access(
-                    (out_row, out_row + part.rows[1] - part.rows[0]), rect.blocks),), Streams(
-                        code, taps, out=pixels(layer.output, at, block), body=(1, 1)))
         emitter.finish(layer, target, rect)
         yield
 

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.model.graph import Tensor
 
-__all__ = ["Elementwise", "GROUP", "Graph", "Layer", "Mac", "MaxPool", "Pad", "RowProgram", "Steps", "Wide"]
+__all__ = ["ByteTable", "Elementwise", "GROUP", "Graph", "Layer", "Mac", "MaxPool", "Pad", "RowProgram", "Steps",
+           "Wide"]
 
 #: The array combines this many bytes of this many pixels into one word.
 GROUP = 4
@@ -73,6 +74,27 @@ class Steps:
 
 
 @dataclass(frozen=True, eq=False)
+class ByteTable:
+    """A table of int8 in a byte of the entries of table 1 or 2.
+
+    Members
+    -------
+    entries : 256 int32, by the low 8 bits of an operand
+    half : 0 for table 1, 1 for table 2
+    place : the byte of each entry, counted from the lowest
+    """
+
+    entries: IntArray
+    half: int = 0
+    place: int = 0
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return (None, self.entries) if self.half else (self.entries, None)
+
+
+@dataclass(frozen=True, eq=False)
 class Mac(Layer):
     """Multiply-accumulate over windows, then requantize.
 
@@ -85,6 +107,7 @@ class Mac(Layer):
     rounding : "tflite": doubling high multiply, then shift; "divide": truncated product, then half up (exact
         division by a constant); "shift": no product, shift half away from zero; "steps": by `steps`; "wide": by `wide`
     pad_value : the value of taps outside the image
+    output_table : the table in which results are looked up last; such a layer has no other table and no `wide`
     """
 
     depthwise: bool
@@ -106,10 +129,13 @@ class Mac(Layer):
     outside: int | None = None  #: byte that the table maps to `pad_value`
     steps: Steps | None = None
     wide: Wide | None = None
+    output_table: ByteTable | None = None
 
     @property
     def tables(self) -> tuple[IntArray | None, IntArray | None]:
         """Contents of tables 1 and 2."""
+        if self.output_table is not None:
+            return self.output_table.tables
         return (self.input_table, None if self.steps is None else self.steps.table)
 
     @property
@@ -161,13 +187,19 @@ class Elementwise(Layer):
 
 @dataclass(frozen=True, eq=False)
 class MaxPool(Layer):
-    """Maximum over windows inside the image."""
+    """Maximum over windows inside the image, then a clamp, or instead of it a table in which results are looked up."""
 
     kernel: tuple[int, int]
     stride: tuple[int, int]
     pad: tuple[int, int]
     act_min: int
     act_max: int
+    output_table: ByteTable | None = None
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return (None, None) if self.output_table is None else self.output_table.tables
 
 
 @dataclass(frozen=True, eq=False)

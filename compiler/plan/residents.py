@@ -131,15 +131,16 @@ class Residents:
     def _is_cascadable(self, first: int, last: int) -> bool:
         """Whether layers `first`..`last` can be a group.
 
-        They must be few and work by rows; at most one folds windows, and at most one has tables; their constants need
-        at most half of the scratchpad.
+        They must be few and work by rows; at most one folds windows; each half of the table has one content for all of
+        them; their constants need at most half of the scratchpad.
         """
         layers = self.facts.graph.layers[first:last + 1]
         folded = sum(self.facts.folds[index] is not None for index in range(first, last + 1))
-        tabled = sum(any(table is not None for table in getattr(layer, "tables", ())) for layer in layers)
+        tables = {(half, table.tobytes()) for layer in layers
+                  for half, table in enumerate(getattr(layer, "tables", ())) if table is not None}
         return (last - first < _GROUP_LAYERS and all(cascades(layer) for layer in layers) and folded <= 1
-                and tabled <= 1 and self.ring_least(first, last) <= self.capacity // 2
-                and not _reads_views(layers))
+                and len(tables) == len({half for half, _ in tables}) and not _reads_views(layers)
+                and self.ring_least(first, last) <= self.capacity // 2)
 
     def ring_least(self, first: int, last: int) -> int:
         """Words of the ring for layers `first`..`last`: all constants of a group, and some room for the next layer."""

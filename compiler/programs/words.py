@@ -1,11 +1,12 @@
 """Short functions that build micro-operations over vector registers, and the fields of a program."""
 
+from tq_hw.compiler.ir.layers import ByteTable
 from tq_hw.compiler.ir.meaning import Code
 from tq_hw.isa.uop import Activation, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["LOOK_UP", "OUT", "SAR", "SHL", "SHL_SATURATE", "STREAMS", "STREAM_A", "STREAM_B", "Uop", "activated",
-           "high16", "immediate", "immediate_a", "low", "multiplied", "program_fields", "reg_a", "reg_b",
-           "rescale", "rescaled", "rescaled_by_channel", "set_to", "shifted", "to"]
+           "high16", "immediate", "immediate_a", "low", "multiplied", "look_up_byte", "program_fields", "reg_a",
+           "reg_b", "rescale", "rescaled", "rescaled_by_channel", "set_to", "shifted", "to"]
 
 Uop = dict[str, int]
 STREAM_A: Uop = {"a_source": Source.STREAM}
@@ -63,6 +64,11 @@ def shifted(shift: int, rounding: Rounding = Rounding.HALF_AWAY) -> Uop:
     """Left shift in place of a product; right shift (negative) after one."""
     left: Uop = {"multiply": Multiply.SHL} if shift > 0 else {}
     return left | {"shift_source": ShiftSource.IMMEDIATE, "shift": shift, "rounding": rounding}
+
+
+def look_up_byte(table: ByteTable) -> Uop:
+    """Return the fields that make `LOOK_UP` read a byte of the entries; those above it are not written."""
+    return {"a_table": table.half + 1, **(shifted(-8 * table.place, Rounding.FLOOR) if table.place else {})}
 
 
 def rescale(multiplier: int, shift: int) -> Uop:

@@ -9,10 +9,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from tq_hw.compiler.ir.layers import Elementwise, Layer
+from tq_hw.compiler.ir.layers import ByteTable, Elementwise, Layer, Mac, MaxPool
 from tq_hw.compiler.ir.value import IntArray
-from tq_hw.compiler.programs.words import LOOK_UP, shifted
-from tq_hw.isa.uop import Rounding
+from tq_hw.compiler.programs.words import LOOK_UP, look_up_byte
 
 __all__ = ["TABLE_BYTES", "pack_tables", "packed", "table_alone"]
 
@@ -26,12 +25,27 @@ def table_alone(layer: Layer) -> IntArray | None:
     return layer.tables[0] if isinstance(layer, Elementwise) and layer.uop == LOOK_UP and not layer.rest else None
 
 
+def _byte_table(layer: Layer) -> IntArray | None:
+    """Return the byte table of a layer that has no other one; else None."""
+    if isinstance(layer, Mac | MaxPool):
+        return None if layer.output_table is None else layer.output_table.entries
+    return table_alone(layer)
+
+
+def _with(layer: Layer, table: ByteTable) -> Layer:
+    """Return a layer with another place of its byte table."""
+    if isinstance(layer, Mac | MaxPool):
+        return replace(layer, output_table=table)
+    assert isinstance(layer, Elementwise), "no other layer has a byte table"
+    return replace(layer, uop=layer.uop | look_up_byte(table), tables=table.tables)
+
+
 def _groups(layers: Sequence[Layer]) -> Iterator[tuple[int, list[int]]]:
     """Yield a half of the table and the numbers of the layers that share it."""
     halves: list[list[int]] = [[], []]
     for number, layer in enumerate(layers):
         used = [table is not None for table in getattr(layer, "tables", (None, None))]
-        if table_alone(layer) is not None:
+        if _byte_table(layer) is not None:
             half = next((half for half in range(_HALVES) if 0 < len(halves[half]) < TABLE_BYTES), None)
             if half is None:
                 # The half that was used least recently.
@@ -57,16 +71,10 @@ def pack_tables(layers: Sequence[Layer]) -> list[Layer]:
     """Return the layers, with shared tables for those with a byte table."""
     done = list(layers)
     for half, numbers in _groups(layers):
-        members = [layer for layer in (layers[number] for number in numbers) if isinstance(layer, Elementwise)]
-        if len(members) < 2:
-            continue
+        tables = {number: table for number in numbers if (table := _byte_table(layers[number])) is not None}
         # Layers with the same table use the same byte.
-        places = {table.tobytes(): table for table in (layer.tables[0] for layer in members) if table is not None}
-        table, order = packed(list(places.values())), list(places)
-        for number, layer in zip(numbers, members, strict=True):
-            assert layer.tables[0] is not None
-            place = order.index(layer.tables[0].tobytes())
-            cut = shifted(-8 * place, Rounding.FLOOR) if place else {}
-            done[number] = replace(layer, uop={**layer.uop, "a_table": half + 1, **cut},
-                                   tables=(None, table) if half else (table, None))
+        places = {table.tobytes(): table for table in tables.values()}
+        entries, order = packed(list(places.values())), list(places)
+        for number, table in tables.items():
+            done[number] = _with(layers[number], ByteTable(entries, half, order.index(table.tobytes())))
     return done

@@ -10,6 +10,7 @@
 * A permutation of axes becomes a transpose within the scratchpad (`transpose.py`).
 * An elementwise layer of few words uses no tables (`tables.py`).
 * Elementwise layers of few words are merged (`fuse.py`).
+* Results of a convolution are looked up before they are written (`output_tables.py`).
 * Byte tables share the entries of one table (`packed_tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
 """
@@ -26,6 +27,7 @@ from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.fuse import fuse
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
+from tq_hw.compiler.specialize.output_tables import look_up_results
 from tq_hw.compiler.specialize.packed_tables import pack_tables
 from tq_hw.compiler.specialize.patches import long_patches
 from tq_hw.compiler.specialize.planes import planes_on_array
@@ -61,7 +63,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         for each in parts or [as_transpose(_dense(_pairs(layer, config), config), config)]:
             done += planes_on_array(each, config) or [as_transpose(each, config, _FEW_BYTES, few=0)]
-    return replace(graph, layers=tuple(pack_tables(fuse(graph, done, config))))
+    return replace(graph, layers=tuple(pack_tables(look_up_results(graph, fuse(graph, done, config)))))
 
 
 def _too_large(layer: Lstm, config: Config) -> bool:

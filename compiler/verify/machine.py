@@ -11,6 +11,7 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.stream.stream import Operation
 from tq_hw.compiler.verify.areas import ADDRESSES, Area
 from tq_hw.compiler.verify.coded import DecodedRows
+from tq_hw.compiler.verify.collected import Collected
 from tq_hw.compiler.verify.contents import Contents
 from tq_hw.compiler.verify.found import Found
 from tq_hw.compiler.verify.memory import MemoryBytes
@@ -22,7 +23,7 @@ from tq_hw.isa.layout import UNITS, Unit
 from tq_hw.isa.legality import TABLE_BYTES
 from tq_hw.model.errors import DataflowError
 
-__all__ = ["Buffers", "Collected", "Machine", "Region", "Run"]
+__all__ = ["Buffers", "Machine", "Region"]
 
 _MIXED = np.int64(MIXED).tobytes()
 #: Absent fields of an operation are 0.
@@ -56,29 +57,6 @@ class Buffers:
     bytes: Bytes | None
     parts: list[Part | Terms]
     taken: int = 0
-
-
-@dataclass(frozen=True)
-class Run:
-    """A row of `size` bytes that begins at byte `where` of its tensor, reduced up to its byte `end`."""
-
-    where: int
-    end: int
-    size: int
-
-
-@dataclass
-class Collected:
-    """Elements that vector registers have collected since the layer's last complete result.
-
-    Members
-    -------
-    rows : rows of a `Flat` layer
-    runs : runs by written register
-    """
-
-    rows: int = 0
-    runs: dict[frozenset[int], Run] = field(default_factory=dict)
 
 
 @dataclass

@@ -3,14 +3,20 @@
 Correct bytes alone do not show that no element is missing from a sum or a maximum.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import numpy as np
 
 from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, MaxPool
-from tq_hw.compiler.ir.meaning import Streams, Walk, pixels
+from tq_hw.compiler.ir.meaning import Scratch, Streams, Walk, pixels
 from tq_hw.compiler.ir.staged import Columns, Flat
+from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.stream.uses import Uses
-from tq_hw.compiler.verify.machine import Collected, Machine, Run
+from tq_hw.compiler.verify.collected import Collected, Run
+from tq_hw.compiler.verify.machine import Machine
+from tq_hw.compiler.verify.numbers import Index
 from tq_hw.compiler.verify.walks import Loops, lengths, offsets
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.errors import DataflowError
@@ -28,7 +34,7 @@ def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
     elif isinstance(layer, Chain):
         _facing_all(machine, layer, meaning)
     elif isinstance(layer, MaxPool):
-        _windows(machine, layer, meaning)
+        _pooled(machine, layer, meaning)
     elif isinstance(layer, Flat) and layer.body:
         _rows(machine, layer, meaning, found)
     elif isinstance(layer, Columns) and found.streams.get("a") and f["repeat1"] * f["repeat2"] != layer.output.shape[1]:
@@ -74,15 +80,15 @@ def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
             raise DataflowError("it takes other elements than its results need")
 
 
-def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
-    """Check that each repeat is a tap of all windows, and that all taps inside the image occur."""
+def _pooled(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
+    """Check that an operation takes the maximum of taps of its windows, and that all taps inside the image occur."""
     f, out, taken = machine.fields, meaning.out, meaning.a
-    if out is None or taken is None or out.of is not layer.output or taken.of is not layer.inputs[0]:
+    if out is None or taken is None or taken.of is not layer.inputs[0] or not isinstance(out.of, Scratch | Value) or (
+            isinstance(out.of, Value) and out.of is not layer.output):
         raise DataflowError("its streams are not those of its layer")
-    value, once = layer.inputs[0], np.arange(1)
-    _, h, w, c = value.shape
+    _, h, w, c = layer.inputs[0].shape
     _, out_h, out_w, _ = layer.output.shape
-    loops = Loops(once, np.arange(f["slots"]), f["cols"])
+    loops = Loops(np.arange(1), np.arange(f["slots"]), f["cols"])
     pixel, channel = np.divmod(out.start + offsets(out, loops)[0, 0], c)
     image, at = np.divmod(pixel, out_h * out_w)
     spans = []
@@ -92,10 +98,38 @@ def _windows(machine: Machine, layer: MaxPool, meaning: Streams) -> None:
         spans.append((np.maximum(low, 0), np.minimum(low + kernel, size)))
     (top, bottom), (left, right) = spans
     first = ((image * h + top) * w + left) * c + channel
-    if not (np.array_equal(taken.start + offsets(taken, loops)[0, 0], first)
-            and (bottom - top == f["repeat2"]).all() and (right - left == f["repeat1"]).all()
-            and (taken.block, taken.repeat1, taken.repeat2) == (out.block, c, w * c)):
+    if meaning.b is not None:
+        rows, cols = np.arange(bottom[0] - top[0]), np.arange(right[0] - left[0])
+        if (bottom - top != len(rows)).any() or (right - left != len(cols)).any():
+            raise DataflowError("its windows do not have the same taps")
+        _pass(machine, meaning, {int(row * w + col) * c for row in rows for col in cols}, lambda walk: (
+            walk.start + offsets(walk, loops)[0, 0] - first))
+    elif not (out.of is layer.output and np.array_equal(taken.start + offsets(taken, loops)[0, 0], first)
+              and (bottom - top == f["repeat2"]).all() and (right - left == f["repeat1"]).all()
+              and (taken.block, taken.repeat1, taken.repeat2) == (out.block, c, w * c)):
         raise DataflowError("its repeats are not the taps of its windows")
+
+
+def _pass(machine: Machine, meaning: Streams, wanted: set[int], apart: Callable[[Walk], Index]) -> None:
+    """Check the maximum of two taps, or of a tap and the maximum of others; `apart` is the distance from the first."""
+    known, out, found = _collected(machine).taps, meaning.out, set[int]()
+    assert out is not None, "only operations with results are checked"
+    for walk in (meaning.a, meaning.b):
+        assert walk is not None, "a pass has two streams"
+        if isinstance(walk.of, Scratch):
+            if walk != replace(out, of=walk.of):
+                raise DataflowError("it continues other maxima than it writes")
+            found |= known[walk.of]
+            continue
+        taps = set(apart(walk).tolist())
+        if len(taps) != 1 or not taps <= wanted or walk.block != out.block:
+            raise DataflowError("its slots are not a tap of its windows")
+        found |= taps
+    if not isinstance(out.of, Scratch):
+        if found != wanted:
+            raise DataflowError(f"its results are the maxima of {len(found)} of {len(wanted)} taps")
+    elif known.setdefault(out.of, frozenset(found)) != found:
+        raise DataflowError("other maxima of its layer have other taps")
 
 
 def _rows(machine: Machine, layer: Flat, meaning: Streams, found: Uses) -> None:

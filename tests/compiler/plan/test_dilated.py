@@ -30,7 +30,9 @@ def _model(shape: tuple[int, int, int, int], kernel: tuple[int, int], dilation: 
     options: dict[str, Any] = {"depth_multiplier": 1} if depthwise else {}
     y = b.add(op, [x, w, b.bias(x, w, rng.integers(-99, 100, count).tolist())], scale=0.1, zero_point=-3,
               padding=padding, dilation_h_factor=dilation[0], dilation_w_factor=dilation[1], **options)
-    return parse_model(b.build(b.add("HARD_SWISH", [y], scale=0.1, zero_point=5) if behind else y), "m")
+    if behind:
+        y = b.add("ADD", [y, b.constant(rng.integers(-9, 9, (1, 1, 1, count)).astype(np.int8), scale=0.1)], scale=0.1)
+    return parse_model(b.build(y), "m")
 
 
 def _layer(model: Model) -> Mac:
