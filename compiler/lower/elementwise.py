@@ -16,7 +16,7 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers
 from tq_hw.compiler.lower.sixteen_binary import lower_binary_wide
 from tq_hw.compiler.lower.sixteen_elements import lower_unary_wide
 from tq_hw.compiler.lower.sixteen_lookup import look_up_wide
-from tq_hw.compiler.lower.spread import spread
+from tq_hw.compiler.lower.spread import spread, spread_pixels
 from tq_hw.compiler.programs.divide import divide_program, reciprocal_table
 from tq_hw.compiler.programs.pairs import plain_uops
 from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAMS, Uop, reg_a, rescaled, shifted, to
@@ -157,7 +157,7 @@ def lower_binary(state: Legalizer, op: Operator) -> None:
     if _as_table(state, op):
         return
     (first, *rest), tables, swapped = _PROGRAMS[op.op](state, op)
-    inputs = (spread(state, op, 0), spread(state, op, 1))
+    inputs = (spread_pixels(state, op, 0), spread_pixels(state, op, 1))
     state.layers.append(Elementwise(op.index, op.op, inputs[::-1] if swapped else inputs, state.output(op), first,
                                     tables, tuple(rest), plain_uops(op, state.subgraph)))
 
@@ -204,8 +204,8 @@ def lower_pair(state: Legalizer, op: Operator) -> None:
     else:
         uops = [{**joined, **shifted(int_option(op, "shift")), **out}]
     tables = (state.constant(op, 2).astype(np.int64), state.constant(op, 3).astype(np.int64))
-    state.layers.append(Elementwise(op.index, op.op, (spread(state, op, 0), spread(state, op, 1)), state.output(op),
-                                    uops[0], tables, tuple(uops[1:])))
+    inputs = (spread_pixels(state, op, 0), spread_pixels(state, op, 1))
+    state.layers.append(Elementwise(op.index, op.op, inputs, state.output(op), uops[0], tables, tuple(uops[1:])))
 
 
 @lowers("SCALE")

@@ -13,7 +13,10 @@ from tq_hw.compiler.lower.legalize import Legalizer
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.model.graph import Operator, Tensor
 
-__all__ = ["for_each", "spread"]
+__all__ = ["for_each", "spread", "spread_pixels"]
+
+#: Pixels of a line that would not be merged with its neighbours anyway (`specialize/fuse.py`).
+_LONG_LINE = 32
 
 
 def for_each(state: Legalizer, op: Operator, value: Value, rows: int, count: int, dtype: str) -> Value:
@@ -37,6 +40,22 @@ def spread(state: Legalizer, op: Operator, position: int) -> Value:
     if tensor.dtype == "int8" and tensor.shape == (*shape[:-1], 1):
         return _channels(state, op, value, tensor, shape)
     return move_view(state, op, value, tensor, lambda x: np.broadcast_to(x, (*shape, x.shape[-1])))
+
+
+def spread_pixels(state: Legalizer, op: Operator, position: int) -> Value:
+    """Return an operand of an elementwise layer in the shape of the output, or one pixel that all of an image share."""
+    tensor, output = state.tensor(op, position), state.subgraph.tensors[op.outputs[0]].shape
+    n, h, w, c = state.view(output, tensor.dtype)
+    whole = (1,) * (len(output) - len(tensor.shape)) + tensor.shape
+    images = state.view(whole, tensor.dtype)[0]
+    if (tensor.dtype != "int8" or state.view(whole, tensor.dtype)[1:] != (1, 1, c) or (h, w) == (1, 1)
+            or (min(h, w) == 1 and h * w < _LONG_LINE)):
+        return spread(state, op, position)
+    if tensor.data is not None:
+        data = np.ascontiguousarray(np.broadcast_to(tensor.data.reshape(-1, 1, 1, c), (n, 1, 1, c)))
+        return Value(tensor.name, tensor.index, data.shape, state.input(op, position).zero_point, data=data)
+    value = state.input(op, position)
+    return value if (images, 1, 1, c) == (n, 1, 1, c) == value.shape else spread(state, op, position)
 
 
 def _channels(state: Legalizer, op: Operator, value: Value, tensor: Tensor, shape: tuple[int, ...]) -> Value:
