@@ -23,8 +23,10 @@ __all__ = ["without_fine_codes", "without_infinite_codes"]
 _RESULTS = {"EQUAL": True, "NOT_EQUAL": False}
 #: Bound of the errors of quotients of scales, and of a product that is rounded twice.
 _ROUNDING = 2.0**-7
-#: Scales of int8 below which a code less its zero point, shifted by 8 bits, is rounded to 0.
-_FINE = 2.0**-18
+#: Scales below which a code less its zero point, shifted by 8 bits, is rounded to 0, by type.
+_FINE = {"int8": 2.0**-18, "int16": 2.0**-26}
+#: Operators whose results only comparisons and shapes read. ai-edge-quantizer writes all of them for a comparison.
+_COPIES = ("SUB", "BROADCAST_TO", "QUANTIZE", "DEQUANTIZE", "SHAPE", "BROADCAST_ARGS")
 
 
 def without_fine_codes(model: Model) -> Model:
@@ -64,13 +66,12 @@ def _without(subgraph: Subgraph, found: Sequence[Operator], *, is_same: bool = T
 
 
 def _without_differences(subgraph: Subgraph, found: Sequence[Operator]) -> list[Operator]:
-    """Return the operators without the comparisons, and without differences and copies that they alone read."""
+    """Return the operators without the comparisons, and without differences and copies that nothing else reads."""
     left, dropped = list(subgraph.operators), list(found)
     while dropped:
         left = [op for op in left if op not in dropped]
-        unread = {index for op in dropped for index in op.inputs} - {index for op in left for index in op.inputs}
-        unread -= set(subgraph.outputs)
-        dropped = [op for op in left if op.op in ("SUB", "BROADCAST_TO") and unread & set(op.outputs)]
+        read = {*subgraph.outputs, *(index for op in left for index in op.inputs)}
+        dropped = [op for op in left if op.op in _COPIES and not read & set(op.outputs)]
     return left
 
 
@@ -133,5 +134,7 @@ def _is_known(op: Operator, subgraph: Subgraph) -> bool:
 
 
 def _is_fine(tensors: Sequence[Tensor], index: int) -> bool:
-    quantization = tensors[index].quantization if index >= 0 and tensors[index].dtype == "int8" else None
-    return quantization is not None and len(quantization.scale) == 1 and 0 < quantization.scale[0] < _FINE
+    if index < 0 or tensors[index].dtype not in _FINE:
+        return False
+    quantization, fine = tensors[index].quantization, _FINE[tensors[index].dtype]
+    return quantization is not None and len(quantization.scale) == 1 and 0 < quantization.scale[0] < fine

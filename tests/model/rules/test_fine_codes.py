@@ -155,3 +155,34 @@ def test_a_difference_that_matters_has_no_result(build: Callable[[ModelBuilder],
     data = b.build(*build(b))
     with pytest.raises(ModelError, match="LiteRT's result is undefined"):
         parse_model(data, "finite")
+
+
+def copied(b: ModelBuilder, dtype: str, scale: float) -> int:
+    """The same as ai-edge-quantizer writes it: a copy in float32 for the shape alone, another in codes to compare."""
+    like = {"scale": 0.0325 * (1 if dtype == "int8" else 2**-8), "zero_point": -8 if dtype == "int8" else 0}
+    x = b.input((2, 5, 7), dtype, **like)
+    most = b.add("REDUCE_MAX", [x, b.constant(np.array([2], np.int32))], shape=(2, 5, 1),
+                 options={"keep_dims": True})
+    apart = b.add("SUB", [most, most], scale=scale)
+    shape = b.add("SHAPE", [b.add("DEQUANTIZE", [apart])], dtype="int32", options={"out_type": "int32"})
+    compared = b.add("BROADCAST_TO", [apart, shape], shape=(2, 5, 1), scale=scale)
+    other = b.add("QUANTIZE", [apart], dtype=dtype, scale=1.001 * scale)
+    same = b.add("EQUAL", [compared, other], shape=(2, 5, 1), dtype="bool")
+    zero = b.constant(np.array(like["zero_point"], dtype), **like)
+    chosen = b.add("SELECT_V2", [same, most, zero], shape=(2, 5, 1))
+    return b.add("SUB", [x, chosen], dtype=dtype, scale=like["scale"])
+
+
+@pytest.mark.parametrize(("dtype", "scale"), [("int8", 3.92157e-12), ("int8", 2.0**-18.1), ("int16", 3.05185e-14),
+                                              ("int16", 2.0**-26.1)])
+def test_copies_in_float32_and_codes_of_16_bits(dtype: str, scale: float, oracles: Callable[[str], Oracle]) -> None:
+    b = ModelBuilder("finite")
+    data = b.build(copied(b, dtype, scale))
+    model = parse_model(data, "finite")
+    assert [each.op for each in model.main.operators] == ["REDUCE_MAX", "SELECT_V2", "SUB"]
+    limits = np.iinfo(dtype)
+    inputs = [np.random.default_rng(0).integers(limits.min, limits.max + 1, (2, 5, 7)).astype(dtype)]
+    expected = oracles("litert-ref").run(data, inputs)[0]
+    program = compile_model(model, load_config("n8")).program
+    for found in (run(model, inputs).outputs[0], execute(program, inputs).outputs[0]):
+        np.testing.assert_array_equal(found, expected, strict=True)
