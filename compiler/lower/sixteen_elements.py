@@ -75,6 +75,8 @@ def _walk(state: Legalizer, op: Operator, name: str, value: Value, shape: Shape,
     return made
 
 
+#: More rows than this are transposed, so that they are reduced together, unless each has this many lanes.
+_IMAGES, _LANES = 4, 128
 _ADD: Uop = {"alu": Alu.ADD}
 _MAX: Uop = {"alu": Alu.MAX}
 
@@ -104,12 +106,13 @@ def lower_unary_wide(state: Legalizer, op: Operator) -> None:
 
 
 def _grouped(state: Legalizer, op: Operator, axes: tuple[int, ...]) -> tuple[Value, Shape]:
-    """Return the input as [outer, reduced, inner], transposed if the reduced axes are not adjacent."""
+    """Return the input as [outer, reduced, inner], transposed if that is not its form or if it would fill few lanes."""
     tensor = state.tensor(op, 0)
     count = element_count(tuple(tensor.shape[axis] for axis in axes))
     if axes and axes == tuple(range(axes[0], axes[-1] + 1)):
-        return state.input(op, 0), (element_count(tensor.shape[:axes[0]]), count,
-                                    element_count(tensor.shape[axes[-1] + 1:]))
+        outer, inner = element_count(tensor.shape[:axes[0]]), element_count(tensor.shape[axes[-1] + 1:])
+        if outer <= _IMAGES or inner >= _LANES:
+            return state.input(op, 0), (outer, count, inner)
     order = (*axes, *(axis for axis in range(len(tensor.shape)) if axis not in axes))
     value = move_view(state, op, state.input(op, 0), tensor, lambda x: x.transpose(*order, len(order)))
     return value, (1, count, element_count(tensor.shape) // count)
