@@ -66,8 +66,9 @@ CASES = {
     "one input channel": Case(48, 1, 3),
     "after a PAD": Case(4, 8, 8, stride=2, pad=True),
     "a depth multiplier": Case(40, 1, 2, depthwise=True),
-    "sixteen bits": Case(4, 8, 8, dtype="int16"),
-    "sixteen bits with a depth multiplier": Case(32, 1, 3, depthwise=True, dtype="int16", pad=True),
+    "sixteen bits": Case(8, 8, 8, dtype="int16"),
+    "sixteen bits, single pixels": Case(16, 16, 16, kernel=1, dtype="int16"),
+    "sixteen bits with a depth multiplier": Case(64, 1, 3, depthwise=True, dtype="int16", pad=True),
 }
 
 
@@ -97,7 +98,8 @@ def check(model: Model, configs: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("case", [Case(3, 5, 5), Case(1, 32, 32), Case(32, 1, 1), Case(2, 8, 8),
-                                  Case(1, 1, 32, depthwise=True)])
+                                  Case(1, 1, 32, depthwise=True), Case(4, 8, 8, kernel=1, dtype="int16"),
+                                  Case(8, 16, 16, kernel=1, dtype="int16")])
 def test_what_stays_whole(case: Case) -> None:
     model = parse_model(case.build(), "groups")
     assert [op.op for op in rewrite(model.main, (parts_of_groups(16), *LIBRARY)).operators] == [
