@@ -12,8 +12,9 @@ from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.staged import Copy, Move
 from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import IntArray, Value
-from tq_hw.compiler.lower.legalize import Legalizer, lowers
+from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.sixteen import plane_mac
+from tq_hw.compiler.lower.wide_pixels import WidePixels, find_wide_pixels, tiled
 from tq_hw.compiler.rewrite.rewrite import ADDED_WEIGHTS
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator
@@ -60,6 +61,12 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
     # Weights of zero that a rewrite added are not weights of the model.
     useful = weights.size - (int_option(op, ADDED_WEIGHTS) if ADDED_WEIGHTS in op.options else 0)
     if p.dtype == "int16":
+        output = state.subgraph.tensors[op.outputs[0]].shape
+        wide = None if depthwise or _spread(p, kernel)[1] > 1 else find_wide_pixels(
+            state.tensor(op, 0).shape, output, packed.shape, p.stride_w, p.pad_left)
+        if wide is not None:
+            _lower_wide_pixels(state, op, source, packed, p, wide, useful)
+            return
         plane_mac(state, op, source, state.output(op), packed, bias_of(state, op, 2), p, depthwise=depthwise,
                   stride=(p.stride_h, p.stride_w), dilation=_spread(p, kernel), pad=(p.pad_top, p.pad_left),
                   useful_weights=useful)
@@ -71,6 +78,20 @@ def lower_conv(state: Legalizer, op: Operator) -> None:
         dilation=_spread(p, kernel),
         pad=(p.pad_top + rows_before, p.pad_left + cols_before), pad_value=p.input_zero_point,
         zero_point=p.output_zero_point, act_min=p.act_min, act_max=p.act_max, useful_weights=useful))
+
+
+def _lower_wide_pixels(state: Legalizer, op: Operator, source: Value, weights: IntArray, p: conv.ConvParams,
+                       wide: WidePixels, useful: int) -> None:
+    """Add the layer with wide pixels; its output is another view of the operator's."""
+    output, bias = state.subgraph.tensors[op.outputs[0]], bias_of(state, op, 2)
+    n, h, w, size = source.shape
+    rows, cols, channels = output.shape[1:]
+    raw = Value(output.name, output.index, (n, rows, cols // wide.outputs, 2 * channels * wide.outputs))
+    plane_mac(state, op, reshaped(source, (n, h, w // wide.inputs, size * wide.inputs)), raw, wide.weights(weights),
+              None if bias is None else np.tile(bias.reshape(-1), wide.outputs), tiled(p, channels, wide.outputs),
+              stride=(p.stride_h, 1), dilation=(_spread(p, weights.shape[1:3])[0], 1), pad=(p.pad_top, wide.pad),
+              useful_weights=wide.outputs * useful)
+    publish(state, op, raw)
 
 
 def _spread(p: conv.ConvParams, kernel: tuple[int, ...]) -> tuple[int, int]:
