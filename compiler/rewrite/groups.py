@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tq_hw.compiler.rewrite.rewrite import Pattern, Rewrite, Subject, changed, pattern
-from tq_hw.isa.sizes import ceil_div
 from tq_hw.model.graph import Operator, Quantization, Tensor
 from tq_hw.sim.golden.registry import Array
 
@@ -94,10 +93,9 @@ def _pays(graph: Subject, op: Operator, groups: _Groups, each: int, word_bytes: 
         return True
 
     def steps(inputs: int, outputs: int) -> int:
-        return 2 * math.prod(graph.input(op, 1).shape[1:3]) * ceil_div(inputs, word_bytes) * ceil_div(
-            outputs, word_bytes)
+        return 2 * math.prod(graph.input(op, 1).shape[1:3]) * -(-inputs // word_bytes) * -(-outputs // word_bytes)
     whole = groups.count * groups.inputs, groups.count * groups.outputs
-    apart = ceil_div(groups.count, each) * steps(each * groups.inputs, each * groups.outputs)
+    apart = -(-groups.count // each) * steps(each * groups.inputs, each * groups.outputs)
     return steps(*whole) - apart > _MOVED * sum(whole)
 
 
