@@ -43,6 +43,7 @@ from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.compiler.plan.plan import make_plan
 from tq_hw.compiler.rewrite.channels import picks
 from tq_hw.compiler.rewrite.groups import parts_of_groups
+from tq_hw.compiler.rewrite.pools import pools_of_lines
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize.in_place import in_place
@@ -144,7 +145,8 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     check_profile(model)
     # On the serial machine, which multiplies one number at a time, moves are faster than convolutions that pick.
     picked = () if config.design == "serial" else picks(config.gemm_rows, config.cols, config.word_bytes)
-    machine_patterns = (parts_of_groups(config.word_bytes), *picked)
+    machine_patterns = (parts_of_groups(config.word_bytes),
+                        pools_of_lines(config.scratchpad_words, config.word_bytes), *picked)
     # Three eighths are left for the odd pitch of the window's rows, and for weights and parameters.
     window_limit = min(WINDOW_LIMIT, config.scratchpad_words * 5 // 8)
     legal = legalize(model, patterns, machine_patterns, window_limit=window_limit)
