@@ -13,6 +13,7 @@ from tq_hw.model.graph import Model, Operator
 from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.golden.profiles import check_host
 
 __all__ = ["explained"]
 
@@ -43,7 +44,8 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
     count = len(model.main.operators)
     if not 0 < len(refused) < count:
         return []
-    gain = _gain(model, find_pieces(model.under("litert"), packs=False))
+    model = model.under("litert")
+    gain = _gain(model, find_pieces(model, packs=False))
     return [f"{len(refused)} of {count} operators are not supported; `tq-hw ops` lists those that "
             "are:", *_lines(refused),
             gain] if gain else []
@@ -62,11 +64,18 @@ def _lines(refused: Sequence[tuple[Operator, str]]) -> Iterator[str]:
 
 
 def _gain(model: Model, pieces: Sequence[Piece]) -> str:
-    """Return a sentence about the share that a partition would accelerate, "" if that includes none of the MACs."""
+    """Return a sentence about the share that a partition would accelerate, "" if that includes none of the MACs.
+
+    If the host cannot run the rest, it says so.
+    """
     counts = [(not piece.refusal, macs_of(op, model.main.tensors)) for piece in pieces for op in piece.operators]
     taken, total = sum(count for is_taken, count in counts if is_taken), sum(count for _, count in counts)
     if total and not taken:
         return ""
+    try:
+        check_host(model, {op.index for piece in pieces if piece.refusal for op in piece.operators})
+    except UnsupportedError as error:
+        return f"with --partition it is refused, too: {error.reason}"
     if total:
         gain = f"{taken:,} of {total:,} MACs ({taken / total:.1%})"
     else:

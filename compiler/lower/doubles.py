@@ -80,7 +80,7 @@ def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling
         at = int(reach.argmax())
         raise UnsupportedError(
             f"accumulators of {least[at]}..{most[at]} times {real[at]:g} overflow int32: LiteRT's reference kernel is "
-            "undefined there; use a larger output scale, or --profile canon")
+            "undefined there; use a larger output scale", ", or --profile canon")
     steps = _steps(real, p, least, most)
     multiplier, shift = (np.broadcast_to(each, least.shape) for each in (p.multiplier, p.shift))
     if _is_tflite(steps, multiplier, shift, least, most):
@@ -93,7 +93,7 @@ def double_scaling(p: MacParams, lowest: IntArray, highest: IntArray) -> Scaling
     if found is None:
         raise UnsupportedError(f"no multipliers of {_WORD_BITS + _LOW_BITS} bits give LiteRT's result for every "
                                f"accumulator in {least.min()}..{most.max()} at factors {real.min():g}..{real.max():g}; "
-                               "weight scales that differ less, or --profile canon, help")
+                               "weight scales that differ less help", ", and so does --profile canon")
     return found
 
 

@@ -83,7 +83,7 @@ def _most_high(p: MacParams, least: IntArray, most: IntArray, total: IntArray) -
     ends = round_half_away((256.0 * kept - beside) * np.asarray(p.real))
     if kept < 0 or np.any(ends < max(p.act_max, -p.act_min)):
         raise UnsupportedError(f"sums of {lowest.min()}..{highest.max()} exceed int32, on which LiteRT rescales in "
-                               "double; smaller weights or fewer inputs, or --profile canon, help")
+                               "double; smaller weights or fewer inputs help", ", and so does --profile canon")
     return kept
 
 

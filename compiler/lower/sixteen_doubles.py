@@ -43,7 +43,7 @@ def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, ac
     exponent = int(np.frexp(real.max())[1])
     if exponent > -1:
         raise UnsupportedError(f"LiteRT rescales sums of int16 in double, by {real.max():g}: factors of 1/2 and more "
-                               "are not supported; use a larger output scale, or --profile canon")
+                               "are not supported; use a larger output scale", ", or --profile canon")
     right = min(-exponent, _MOST_RIGHT)
     bits = _HIGH_BITS + LOW_BITS + right
     values = np.arange(act_min + 1, act_max + 1)
@@ -54,7 +54,8 @@ def wide_doubles(real: Floats, least: IntArray, most: IntArray, act_min: int, ac
         multiplier = _multiplier(values, steps, *ends, bits)
         if multiplier is None or not _holds(multiplier, right, values, steps, *ends):
             raise UnsupportedError(f"no multiplier of {_HIGH_BITS + LOW_BITS} bits gives LiteRT's result for every sum "
-                                   f"in {least[channel]}..{most[channel]} at factor {factor:g}; --profile canon helps")
+                                   f"in {least[channel]}..{most[channel]} at factor {factor:g}",
+                                   "; --profile canon helps")
         found.append(multiplier)
     return Doubles(np.array([each >> LOW_BITS for each in found]),
                    np.array([each & (1 << LOW_BITS) - 1 for each in found]), right)

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, replace
 
 from tq_hw.compiler.compile import Compiled, compile_model
+from tq_hw.compiler.lower.legalize import legalize
 from tq_hw.compiler.partition.clusters import clusters, schedule
 from tq_hw.compiler.partition.macs import macs_of
 from tq_hw.compiler.partition.pieces import CONSTANTS_ALONE, Piece, find_pieces, order_of, used_outputs
@@ -20,10 +21,11 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.cut import cut
-from tq_hw.model.errors import UnsupportedError
+from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator
 from tq_hw.model.mixed import ACCELERATED
-from tq_hw.sim.golden.profiles import check_profile
+from tq_hw.model.rules.check import check_model
+from tq_hw.sim.golden.profiles import check_host
 
 __all__ = ["Partition", "partition"]
 
@@ -64,14 +66,13 @@ class Partition:
 def partition(model: Model, config: Config, memory: Memory | None = None) -> Partition:
     """Split `model` (read without rules) and compile the accelerated parts for `config` and `memory`.
 
-    Raises `UnsupportedError` if the accelerator can run no operator, or if LiteRT has no defined result for one of the
-    rest; `ModelError` for an int8 operator that violates its rules.
+    Raises `UnsupportedError` if the accelerator can run no operator, or if LiteRT refuses one of the rest or has no
+    defined result for it; `ModelError` for an int8 operator that violates its rules.
     """
     model = model.under("litert")
     model = replace(model, subgraphs=(fold_constants(model, integers=True), *model.subgraphs[1:]))
     pieces = _settle(model, find_pieces(model, packs=False))
-    # Where LiteRT has no defined result, an engine may give any result, or crash.
-    check_profile(model, {op.index for piece in pieces if piece.refusal for op in piece.operators}, refused=False)
+    _check_rest(model, pieces)
     done: dict[tuple[int, ...], Compiled] = {}
     while True:
         after = order_of(model.main, [piece.operators for piece in pieces])
@@ -83,6 +84,28 @@ def partition(model: Model, config: Config, memory: Memory | None = None) -> Par
             steps = schedule(after, sets)
             return _assemble(model, pieces, [tuple(nodes) for nodes in sets], steps, done)
         pieces = _settle(model, worse)
+
+
+def _check_rest(model: Model, pieces: list[Piece]) -> None:
+    """Raise UnsupportedError for an operator that the host has to run and cannot; offer what runs the model.
+
+    Where LiteRT has no defined result, an engine may give any result, or crash.
+    """
+    try:
+        check_host(model, {op.index for piece in pieces if piece.refusal for op in piece.operators})
+    except UnsupportedError as error:
+        offer = "; without --partition, --profile canon runs the whole model" if _is_canon(model) else ""
+        raise UnsupportedError(error.reason, offer) from error
+
+
+def _is_canon(model: Model) -> bool:
+    """Whether the accelerator takes all of a model under `canon`."""
+    try:
+        check_model(model)
+        legalize(model.under("canon"))
+    except TqError:
+        return False
+    return True
 
 
 def _settle(model: Model, pieces: list[Piece]) -> list[Piece]:

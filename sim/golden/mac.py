@@ -95,7 +95,7 @@ def requantize_stages(acc: IntArray, params: MacParams) -> Stages:
         rounded = round_half_away(acc.astype(np.float64) * params.real)
         if np.any(np.abs(rounded) >= DOUBLE_LIMIT):
             raise UnsupportedError(f"an accumulator times {params.real.max():g} overflows int32: LiteRT's reference "
-                                   "kernel is undefined there; use a larger output scale, or --profile canon")
+                                   "kernel is undefined there; use a larger output scale", ", or --profile canon")
         scaled = rounded.astype(np.int64)
         result = narrow(scaled + params.output_zero_point, params.act_min, params.act_max, params.dtype)
         return Stages(acc, scaled, scaled, result)

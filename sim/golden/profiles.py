@@ -21,11 +21,12 @@ from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.tflite.zeros import NOT_FINITE
 from tq_hw.sim.golden.registry import input_tensor, int_option, located, output_tensor
 
-__all__ = ["check_profile", "factor", "profile_rules"]
+__all__ = ["check_host", "check_profile", "factor", "profile_rules"]
 
 Rule = Callable[[Operator, Subgraph], str | None]
 _NAMES = {"tflm": "TFLite Micro", "litert": "LiteRT"}
 _REFUSED, _UNDEFINED, _OTHER = "{} refuses it", "{}'s result is undefined", "{} gives a different result"
+_LACKING = "{}'s reference kernels lack it"
 #: Rules by profile and operator, each with the engine's reaction.
 _RULES: dict[tuple[str, str], list[tuple[Rule, str]]] = {}
 
@@ -40,22 +41,36 @@ def factor(subgraph: Subgraph, factors: Sequence[float], divisor: float) -> floa
         return float(product / kind(divisor))
 
 
-def check_profile(model: Model, operators: Collection[int] | None = None, *, refused: bool = True) -> None:
-    """Raise UnsupportedError for the first rule of the model's profile that an operator breaks.
-
-    `operators` are the checked ones of the main subgraph, by default all of all subgraphs. Without `refused`, only
-    operators that an engine runs with an undefined result are errors.
-    """
-    for subgraph in model.subgraphs if operators is None else (model.main,):
+def check_profile(model: Model) -> None:
+    """Raise UnsupportedError for the first rule of the model's profile that an operator breaks."""
+    for subgraph in model.subgraphs:
         for op in subgraph.operators:
-            for rule, why in _RULES.get((subgraph.profile, op.op), ()):
-                if (why is _REFUSED and not refused) or (operators is not None and op.index not in operators):
-                    continue
-                found = rule(op, subgraph)
-                if found is not None:
-                    with located(op):
-                        raise UnsupportedError(f"under --profile {subgraph.profile}: {_message(rule)}; found {found}. "
-                                               f"{why.format(_NAMES[subgraph.profile])}; --profile canon runs it")
+            broken, _ = _broken(op, subgraph)
+            if broken:
+                with located(op):
+                    raise UnsupportedError(f"under --profile {subgraph.profile}: {broken}",
+                                           "; --profile canon runs it")
+
+
+def check_host(model: Model, operators: Collection[int]) -> None:
+    """Raise UnsupportedError for the first of these main operators that LiteRT on the host refuses or leaves undefined.
+
+    The model is under `litert`. Operators that only the reference kernels lack are none of them.
+    """
+    for op in model.main.operators:
+        broken, why = _broken(op, model.main) if op.index in operators else ("", "")
+        if broken and why is not _LACKING:
+            with located(op):
+                raise UnsupportedError(f"on the host, in LiteRT: {broken}")
+
+
+def _broken(op: Operator, subgraph: Subgraph) -> tuple[str, str]:
+    """Return which rule an operator breaks, what is there instead, and the engine's reaction; and the reaction."""
+    for rule, why in _RULES.get((subgraph.profile, op.op), ()):
+        found = rule(op, subgraph)
+        if found is not None:
+            return f"{_message(rule)}; found {found}. {why.format(_NAMES[subgraph.profile])}", why
+    return "", ""
 
 
 def profile_rules(profile: str) -> list[tuple[str, str, str]]:
@@ -135,7 +150,7 @@ def constraint_litert_sum(op: Operator, subgraph: Subgraph) -> str | None:
     return None if tensor is None or tensor.dtype != "int16" else f"int16 for tensor {tensor.index}, {tensor.name!r}"
 
 
-@_rule("litert", _REFUSED, "ELU", "CEIL", "ROUND", "SEGMENT_SUM")
+@_rule("litert", _LACKING, "ELU", "CEIL", "ROUND", "SEGMENT_SUM")
 def constraint_litert_kernel(op: Operator, subgraph: Subgraph) -> str | None:
     """Use an operator that the reference resolver has."""
     return op.op

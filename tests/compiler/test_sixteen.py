@@ -175,7 +175,7 @@ def dense(scale: float = 0.004, bias: int = 5) -> Model:
 
 @pytest.mark.parametrize("model, message", [
     (dense(bias=1 << 31).under("litert"), "sums of 2147352576..2147614716 exceed int32, on which LiteRT rescales in "
-     "double; smaller weights or fewer inputs, or --profile canon, help"),
+     "double; smaller weights or fewer inputs help, and so does --profile canon"),
     (dense(scale=4e-6).under("litert"), "LiteRT rescales sums of int16 in double, by 0.610352: factors of 1/2 and more "
      "are not supported; use a larger output scale, or --profile canon"),
     (dense(scale=3e-8), "a rescaling multiplier must be below 64 where activations are int16, found one of 2^6 or "
@@ -193,8 +193,8 @@ def test_refuses_sums_beyond_int32_that_count() -> None:
     with pytest.raises(UnsupportedError) as caught:
         compile_model(repeated(0.2), load_config("tiny"))
     assert str(caught.value) == ("operator 1 (FULLY_CONNECTED): sums of -2496921600..2496921600 exceed int32, on which "
-                                 "LiteRT rescales in double; smaller weights or fewer inputs, or "
-                                 "--profile canon, help")
+                                 "LiteRT rescales in double; smaller weights or fewer inputs help, and so does "
+                                 "--profile canon")
 
 
 def matmul(depth: int, scale: float) -> Model:

@@ -250,6 +250,20 @@ def test_a_refusal_says_that_an_operator_mixes_types(tq: Tq, tmp_path: Path) -> 
         "1 of 2 operators are not supported; `tq-hw ops` lists those that are:", f"  SQUARE (operator 1): {why}"]
 
 
+def test_a_refusal_promises_no_partition_that_is_refused(tq: Tq, tmp_path: Path) -> None:
+    b = ModelBuilder("sum")
+    x = b.add("ABS", [b.input((1, 8), "int16", scale=0.1)])
+    (tmp_path / "sum.tflite").write_bytes(b.build(b.add("SUM", [x, b.constant([1])], scale=0.2)))
+    why = ("Do not sum int16: the kernel reads bytes; found int16 for tensor 1, 't1'. LiteRT's result is "
+           "undefined")
+    result = tq("compile", "sum.tflite", "--profile", "litert")
+    assert result.err.splitlines() == [
+        f"tq-hw: sum.tflite: operator 1 (SUM): under --profile litert: {why}; --profile canon runs it",
+        "1 of 2 operators are not supported; `tq-hw ops` lists those that are:",
+        f"  SUM (operator 1): under --profile litert: {why}",
+        f"with --partition it is refused, too: operator 1 (SUM): on the host, in LiteRT: {why}"]
+
+
 def test_a_broken_file_is_only_that(tq: Tq, head: str) -> None:
     Path(head).write_bytes(Path(head).read_bytes()[:300])
     assert len(tq("compile", head).err.splitlines()) == 1

@@ -118,7 +118,51 @@ def test_undefined_results_are_refused():
     tensors = [replace(t, dtype="int8") if t.is_variable else t for t in model.main.tensors]
     with pytest.raises(UnsupportedError) as caught:
         partition(replace(model, subgraphs=(replace(model.main, tensors=tuple(tensors)),)), TINY)
-    assert str(caught.value).startswith("operator 0 (SVDF): under --profile litert: Use an int16 state; found int8.")
+    assert str(caught.value) == (
+        "operator 0 (SVDF): on the host, in LiteRT: Use an int16 state; found int8. LiteRT's result is undefined")
+
+
+def in_sixteen(last, *, is_whole):
+    """A convolution of int16, an operator for which LiteRT has no kernel, and one that no profile takes."""
+    b = ModelBuilder("sixteen")
+    x = b.input((1, 4, 4, 4), "int16", scale=2.0**-12)
+    weights = b.constant(np.ones((4, 1, 1, 4), np.int8), scale=[0.01] * 4)
+    y = b.add("CONV_2D", [x, weights, b.bias(x, weights, [0] * 4)], scale=0.001)
+    y = b.add(last, [y, *((b.constant([1, 2]),) if last == "SUM" else (y,))], scale=0.001)
+    return b.model(y if is_whole else b.add("CUSTOM:mine", [y], shape=(1, 4)))
+
+
+@pytest.mark.parametrize("is_whole", [True, False])
+def test_what_litert_does_not_run_cannot_be_left_to_the_host(is_whole):
+    """Another profile is no way out there; without a partition it is, if the accelerator then takes all."""
+    for op, why in (("SUM", "Do not sum int16: the kernel reads bytes; found int16 for tensor 3, 't3'. LiteRT's result "
+                            "is undefined"),
+                    ("SQUARED_DIFFERENCE", "Do not use int16: the engine's kernel does not support it; found int16 for "
+                                           "tensor 3, 't3'. LiteRT refuses it")):
+        with pytest.raises(UnsupportedError) as caught:
+            partition(in_sixteen(op, is_whole=is_whole), TINY)
+        assert str(caught.value) == f"operator 1 ({op}): on the host, in LiteRT: {why}" + (
+            "; without --partition, --profile canon runs the whole model" if is_whole else "")
+
+
+def test_what_the_reference_kernels_lack_stays_with_the_host():
+    """LiteRT's other kernels run it."""
+    b = ModelBuilder("elu")
+    made = partition(b.model(b.add("ELU", [conv(b, b.input((1, 4, 4, 2), scale=0.1), 2)])), TINY)
+    assert [(op.op, why) for op, why in made.refused] == [
+        ("ELU", "under --profile litert: Use an operator that the reference resolver has; found ELU. LiteRT's "
+                "reference kernels lack it")]
+
+
+def test_reasons_of_the_host_offer_no_other_profile():
+    b = ModelBuilder("double")
+    x = b.input((4, 4), "int16", scale=2.0**-12)
+    y = b.add("ABS", [x])
+    weights = b.constant(np.ones((3, 4), np.int8), scale=0.01)
+    made = partition(b.model(b.add("FULLY_CONNECTED", [y, weights, b.bias(y, weights, [5] * 3)], scale=4e-6)), TINY)
+    assert [(op.op, why) for op, why in made.refused] == [
+        ("FULLY_CONNECTED", "LiteRT rescales sums of int16 in double, by 0.610352: factors of 1/2 and more are not "
+                            "supported; use a larger output scale")]
 
 
 def test_a_part_that_does_not_compile_goes_to_the_host(monkeypatch):

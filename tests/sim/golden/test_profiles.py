@@ -258,7 +258,7 @@ REFUSED = [
     *(("tflm", floating(op), f"operator 0 ({op})", f"Use an operator that the engine supports; found {op}. TFLite "
        "Micro refuses it") for op in ("POW", "SIGN", "ATAN2")),
     *(("litert", floating(op), f"operator 0 ({op})", "Use an operator that the reference resolver has; found "
-       f"{op}. LiteRT refuses it") for op in ("CEIL", "ROUND")),
+       f"{op}. LiteRT's reference kernels lack it") for op in ("CEIL", "ROUND")),
     *(("tflm", one(op, 0.05), f"operator 0 ({op})", "Use an operator that the engine supports; found "
        f"{op}. TFLite Micro refuses it") for op in ("RELU_N1_TO_1", "RELU_0_TO_1", "GELU", "EXP", "LOG", "NEG",
                                                                       "SQRT")),
@@ -288,8 +288,9 @@ REFUSED = [
      "time weight scale; found bias scale 0.25, expected 0.125. TFLite Micro refuses it"),
     ("litert", svdf("int8", 0.125), "operator 0 (SVDF)", "Use an int16 state; found int8. LiteRT's result is "
      "undefined"),
-    *(("litert", data, f"operator 0 ({op})", f"Use an operator that the reference resolver has; found {op}. LiteRT "
-       "refuses it") for op, data in (("ELU", one("ELU")), ("SEGMENT_SUM", segmented("SEGMENT_SUM")))),
+    *(("litert", data, f"operator 0 ({op})", f"Use an operator that the reference resolver has; found {op}. "
+       "LiteRT's reference kernels lack it") for op, data in (
+           ("ELU", one("ELU")), ("SEGMENT_SUM", segmented("SEGMENT_SUM")))),
     *(("tflm", segmented(op), f"operator 0 ({op})", f"Use an operator that the engine supports; found {op}. TFLite "
        "Micro refuses it") for op in SEGMENTS),
     *((profile, wide(op), f"operator 0 ({op})", "Do not use int16: the engine's kernel does not support it; found "
