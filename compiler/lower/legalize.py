@@ -32,7 +32,7 @@ from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import Array, located
 from tq_hw.sim.golden.state import initial_value
 
-__all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
+__all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "rewritten",
            "reshaped", "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
@@ -171,6 +171,15 @@ def supported_operators() -> list[str]:
     return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
 
 
+def rewritten(model: Model, patterns: Sequence[Pattern] = (), *, packs: bool = True
+              ) -> tuple[Subgraph, Mapping[str, Array]]:
+    """Return the main subgraph after `patterns` and the library's, and the first contents of variables by name."""
+    folded = fold_constants(model)
+    first = first_contents(model, folded)
+    subgraph = rewrite(copied_states(quantized_variables(folded, first)), (*patterns, *LIBRARY))
+    return packed_floats(subgraph) if packs else subgraph, first
+
+
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
              packs: bool = True, window_limit: int = WINDOW_LIMIT) -> Graph:
     """Lower the model's main subgraph to layers, after the library's patterns, `patterns` and those of the machine.
@@ -181,11 +190,7 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
 
     Raises UnsupportedError or ModelError with the operator's index, its name, the reason and what is supported.
     """
-    folded = fold_constants(model)
-    first = first_contents(model, folded)
-    subgraph = rewrite(copied_states(quantized_variables(folded, first)), (*patterns, *machine, *LIBRARY))
-    if packs:
-        subgraph = packed_floats(subgraph)
+    subgraph, first = rewritten(model, (*patterns, *machine), packs=packs)
     if patterns:
         check_rewrite(model, subgraph)
     check_floats(subgraph)

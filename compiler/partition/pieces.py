@@ -5,13 +5,14 @@ Lowering a piece by itself shows whether the accelerator can run it: there is no
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.lower.legalize import LOWERINGS, legalize
 from tq_hw.compiler.partition.clusters import Edges
 from tq_hw.compiler.rewrite.float_moves import MOVES
+from tq_hw.compiler.rewrite.reasons import alone
 from tq_hw.model.cut import cut
-from tq_hw.model.errors import ModelError, TqError
+from tq_hw.model.errors import ModelError, TqError, UnsupportedError
 from tq_hw.model.graph import Model, Operator, Subgraph
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.signatures import (
@@ -105,14 +106,16 @@ def _refusal(model: Model, operators: Sequence[Operator], packs: bool) -> str:
     if not part.main.inputs:
         return CONSTANTS_ALONE
     try:
-        check_model(part)
+        # With the constants of the whole model, from which the message knows how it is quantized.
+        check_model(replace(part, subgraphs=(replace(part.main, tensors=main.tensors), *part.subgraphs[1:])))
         check_profile(part)
         legalize(part, packs=packs)
     except TqError as error:
         # The rules are for int8: a float32 operator is only refused, an invalid int8 operator is an error everywhere.
         if isinstance(error, ModelError) and not any(_is_foreign(main, op) for op in operators):
             raise
-        return _without_place(error.reason, operators)
+        in_float = alone(main, operators[0]) if len(operators) == 1 and isinstance(error, UnsupportedError) else ""
+        return in_float or _without_place(error.reason, operators)
     return ""
 
 

@@ -16,7 +16,8 @@ from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.registry import Array, located
 from tq_hw.sim.golden.signs import is_never_positive, least_code, least_number
 
-__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "label", "rises", "varying"]
+__all__ = ["BYTES", "CHOICES", "ENTRIES", "Island", "TABLES_ALONE", "label", "rises", "uncomputed",
+           "varying"]
 
 BYTES = ("int8", "uint8")
 #: Operators that convert bytes to float32.
@@ -25,6 +26,8 @@ ENTRIES = ("DEQUANTIZE", "CAST")
 _OF_CODES = (*ENTRIES, "TABLE", *COMPARISONS)
 #: Operators that select float32 numbers, compare them, or combine comparisons.
 CHOICES = ("SELECT", "SELECT_V2", "LOGICAL_AND", "LOGICAL_OR", "LOGICAL_NOT", *COMPARISONS)
+#: Where an elementwise operator is taken that is not computed in float32; after its name.
+TABLES_ALONE = "of float32 is computed only as a function of one int8 or int16 tensor, or of two int8 tensors"
 
 
 class Island:
@@ -165,6 +168,12 @@ def varying(graph: Subject, index: int) -> list[Tensor]:
 def rises(values: Float32, *, strictly: bool = False) -> bool:
     """Whether numbers, by signed code, never fall, or with `strictly` always rise; infinities are allowed."""
     return bool((values[1:] > values[:-1] if strictly else values[1:] >= values[:-1]).all())
+
+
+def uncomputed(op: Operator) -> UnsupportedError:
+    """Return the error that an operator of float32 is not computed by itself."""
+    known = TABLES_ALONE if op.op in FLOAT_OPERATORS else "of float32 is not computed"
+    return UnsupportedError(f"operator {op.index} ({op.op}) {known}")
 
 
 def label(tensor: Tensor) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from tq_hw.compiler.rewrite.bounds import LEAST_LENGTH, deviations, is_of_integers, share_of_length, widened
 from tq_hw.compiler.rewrite.chains import code_tables
 from tq_hw.compiler.rewrite.float_moves import moved
-from tq_hw.compiler.rewrite.island import Island, label
+from tq_hw.compiler.rewrite.island import Island, label, uncomputed
 from tq_hw.compiler.rewrite.part_bounds import part_bounds
 from tq_hw.compiler.rewrite.power_sums import adds_up_to_one, is_below_largest
 from tq_hw.compiler.rewrite.rewrite import Subject, changed
@@ -155,7 +155,7 @@ class Packing:
             return self.root(maker, tensor)
         if maker.op == "RELU":
             return self.positive(maker, self.packed(maker.inputs[0]), tensor)
-        raise UnsupportedError(f"operator {maker.index} ({maker.op}) of float32 is not computed")
+        raise uncomputed(maker)
 
     def add(self, op: Operator, name: str, inputs: Sequence[int], like: Tensor, bounds: tuple[float, float],
             options: dict[str, OptionValue] | None = None) -> Packed:

@@ -5,18 +5,24 @@ from collections.abc import Container
 from tq_hw.compiler.rewrite.chains import add_chain
 from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.float_islands import find_table, is_inner
-from tq_hw.compiler.rewrite.float_moves import MOVES
-from tq_hw.compiler.rewrite.island import Island, label, varying
+from tq_hw.compiler.rewrite.float_moves import MOVES, moved
+from tq_hw.compiler.rewrite.island import TABLES_ALONE, Island, label, varying
 from tq_hw.compiler.rewrite.packed_floats import check_given, check_packed
 from tq_hw.compiler.rewrite.rankings import check_ranking
 from tq_hw.compiler.rewrite.rewrite import Subject
 from tq_hw.compiler.rewrite.tables_of_two import table_of_two
 from tq_hw.model.errors import TqError, UnsupportedError
-from tq_hw.model.graph import Operator, Subgraph
+from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.model.rules.advice import has_codes
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS, SEGMENTS
 
-__all__ = ["check_floats", "refuse_unknown"]
+__all__ = ["PART_OF_FLOAT", "alone", "check_floats", "refuse_unknown", "why_in_float"]
+
+#: Reason for an operator that is taken in float32, but not here.
+PART_OF_FLOAT = "it is part of float32 that is not computed"
+#: Operators that compute in float32, other than those that only move or choose.
+_COMPUTING = {*FLOAT_OPERATORS, *FLOAT_COMPUTED} - {*MOVES}
 
 #: Reasons for operators that are supported in few cases or not at all.
 _WHY_LEFT = {**{name: f"{name} is supported where its results follow from shapes and constants" for name in ONLY_KNOWN},
@@ -33,20 +39,62 @@ _WHY_LEFT = {**{name: f"{name} is supported where its results follow from shapes
 
 def check_floats(subgraph: Subgraph) -> None:
     """Raise `UnsupportedError` naming the first operator that still computes in float32 after all patterns."""
-    graph = Subject(subgraph)
+    graph, is_quantized = Subject(subgraph), has_codes(subgraph.tensors)
     for op in subgraph.operators:
         for position, index in enumerate(op.inputs):
             tensor = subgraph.tensors[index] if index >= 0 else None
-            if tensor is None or tensor.dtype != "float32" or tensor.data is not None or graph.maker(index) is None:
+            if tensor is None or tensor.dtype != "float32" or tensor.data is not None:
                 continue
-            if op.op not in ("QUANTIZE", "CAST", "BUCKETIZE", "SHAPE"):
+            given = _given(graph, index) if op.op in _COMPUTING and is_quantized else None
+            if given is not None:
+                raise UnsupportedError(
+                    f"operator {op.index} ({op.op}): computes in float32 from the model's input, {label(given)}, which "
+                    "is not quantized; have the exporter quantize the input (ai-edge-quantizer does, PyTorch's PT2E "
+                    "does not)",
+                    offer="; `tq-hw compile --partition` leaves what is in float32 to LiteRT on the host")
+            if op.op not in ("QUANTIZE", "CAST", "BUCKETIZE", "SHAPE") and graph.maker(index) is not None:
                 reason = _reason(graph, op) or _reason_of_all(graph, op)
                 raise UnsupportedError(
                     f"operator {op.index} ({op.op}): input {position}, {label(tensor)}, is float32 computed inside "
-                    f"the model{reason}; supported are float32 operators that together are a function of "
-                    f"one int8 or int16 tensor or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 "
-                    "or int16 tensors, from DEQUANTIZE to QUANTIZE or to an output",
-                    offer="; `tq-hw compile --partition` leaves others to LiteRT on the host")
+                    f"the model{reason}",
+                    offer="; supported are float32 operators that together are a function of one int8 or int16 tensor "
+                          f"or of two int8 tensors, or {', '.join(FLOAT_COMPUTED)} of more int8 or int16 tensors, from "
+                          "DEQUANTIZE to QUANTIZE or to an output; `tq-hw compile --partition` leaves others to LiteRT "
+                          "on the host")
+
+
+def _given(graph: Subject, index: int) -> Tensor | None:
+    """Return the float32 input of the model that a tensor is, or that is moved there; None if there is none."""
+    todo = [index]
+    while todo:
+        tensor, maker = graph.tensors[todo[-1]], graph.maker(todo.pop())
+        if maker is None and tensor.dtype == "float32" and tensor.index in graph.subgraph.inputs:
+            return tensor
+        if maker is not None:
+            todo += [maker.inputs[position] for position in moved(graph, maker)]
+    return None
+
+
+def alone(subgraph: Subgraph, op: Operator) -> str:
+    """Return why an operator in float32 is not taken by itself, "" if it is none that is taken together with others."""
+    graph = Subject(subgraph)
+    read = [index for index in op.inputs if index >= 0 and graph.tensors[index].dtype == "float32"]
+    if not read or op.op not in (*_COMPUTING, *MOVES):
+        return ""
+    if not has_codes(subgraph.tensors):
+        return "it is in float32; quantize the model to int8"
+    found = [tensor for tensor in (_given(graph, index) for index in read) if tensor is not None]
+    if found:
+        return f"it is in float32 from the model's input, {label(found[0])}, which is not quantized"
+    if op.op not in FLOAT_COMPUTED and op.op not in MOVES:
+        return f"{op.op} {TABLES_ALONE}"
+    return PART_OF_FLOAT
+
+
+def why_in_float(subgraph: Subgraph, op: Operator) -> str:
+    """Return why an operator that still is in float32 after all patterns is not computed, "" if that is not known."""
+    graph = Subject(subgraph)
+    return (_reason(graph, op) or _reason_of_all(graph, op)).removeprefix(" (").removesuffix(")")
 
 
 #: Reasons for operators with their own pattern.
@@ -187,4 +235,6 @@ def _why_left(subgraph: Subgraph, op: Operator) -> str:
     if op.op not in FLOAT_OPERATORS:
         return ""
     read, made = (subgraph.tensors[index].dtype for index in (op.inputs[0], op.outputs[0]))
+    if read == made == "float32":
+        return f"; {op.op} {TABLES_ALONE}"
     return f"; {op.op} is supported for float32 inside a model, here it is from {read} to {made}"

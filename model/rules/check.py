@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tq_hw.model.graph import Model, Tensor
+from tq_hw.model.rules.advice import has_codes, whole_type
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.options import constraint_not_empty
 from tq_hw.model.rules.shapes import output_shapes
@@ -112,7 +113,7 @@ def _is_float_product(node: Node) -> bool:
     if any(each.dtype != "float32" for each in sides) or all(each.data is not None for each in sides):
         return False
     products = math.prod(sides[0].shape) * (sides[1].shape[0] if sides[1].shape else 1)
-    return all(each.data is None for each in sides) or (products <= _MOST_PRODUCTS and _has_codes(node))
+    return all(each.data is None for each in sides) or (products <= _MOST_PRODUCTS and _has_bytes(node))
 
 
 def _of_floats(signature: Signature) -> Signature:
@@ -175,14 +176,14 @@ def _check_side(node: Node, side: str, tensors: Sequence[Tensor | None], slots: 
             raise node.error(f"{side} {position} is missing")
 
 
-def _has_codes(node: Node) -> bool:
-    """Whether the model computes codes, so that what is float32 in it is left of a quantized model."""
+def _has_bytes(node: Node) -> bool:
     return any(each.dtype == "int8" and each.data is None for each in node.tensors)
 
 
 def _offer(node: Node) -> str:
-    """Suggest a remedy for float32 in an int8 model, which an exporter has left unquantized."""
-    return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if _has_codes(node) else ""
+    """Suggest a remedy for float32 in a quantized model, which an exporter has left unquantized."""
+    return ", or leave the operator to LiteRT on the host by `tq-hw compile --partition`" if has_codes(
+        node.tensors) else ""
 
 
 def _advice(node: Node, tensor: Tensor) -> str:
@@ -193,7 +194,8 @@ def _advice(node: Node, tensor: Tensor) -> str:
     if tensor.dtype == "float32" and integers and all(each.data is not None for each in integers):
         return ("; weights are integers and activations are not (dynamic-range quantization): give the converter a "
                 "representative dataset, and quantize the whole model to int8")
-    return "; quantize the whole model to int8"
+    # What is int16 where int8 is expected has no other remedy.
+    return f"; quantize the whole model to {whole_type(node.tensors) if tensor.dtype == 'float32' else 'int8'}"
 
 
 def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
@@ -210,7 +212,7 @@ def _check_type(node: Node, where: str, tensor: Tensor, kind: str) -> None:
     if len(quantization.scale) != 1:
         if node.operator.op == "DEQUANTIZE" and tensor.data is not None:
             raise node.unsupported(f"{where} is weights of {len(quantization.scale)} scales, read by an operator left "
-                                   "in float32; quantize the whole model to int8", _offer(node))
+                                   f"in float32; quantize the whole model to {whole_type(node.tensors)}", _offer(node))
         why = (f"an operand of {node.operator.op} takes one there, constant or not; quantize it per "
                "tensor" if tensor.data is not None else
                "an activation has one: per-axis scales are for constant weights")

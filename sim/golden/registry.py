@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
+from tq_hw.model.rules.advice import whole_type
 
 __all__ = ["KERNELS", "Array", "Inputs", "Kernel", "bool_option", "float_option", "input_tensor",
            "int_option", "ints_option", "kernel", "located", "narrow", "normalize_axis",
@@ -75,9 +76,9 @@ def require_dtype(op: Operator, subgraph: Subgraph, *dtypes: str, position: int 
     if tensor is None:
         raise ModelError(f"input {position} is missing")
     if tensor.dtype not in dtypes:
+        wanted = whole_type(subgraph.tensors) if "int16" in dtypes else "int8"
         raise UnsupportedError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) must be "
-                               f"{' or '.join(dtypes)}, not {tensor.dtype}; "
-                               "quantize the model to int8")
+                               f"{' or '.join(dtypes)}, not {tensor.dtype}; quantize the model to {wanted}")
     if tensor.dtype in ("int8", "uint8", "int16") and tensor.quantization is None:
         raise ModelError(f"input {position} (tensor {tensor.index}, {tensor.name!r}) has no "
                          "quantization parameters")

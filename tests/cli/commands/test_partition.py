@@ -197,8 +197,8 @@ def test_a_model_of_the_host_alone(tq: Tq, tmp_path: Path) -> None:
         b.build(b.add("SOFTMAX", [b.input((1, 4), dtype="float32")], dtype="float32")))
     result = tq("compile", "--partition", "soft.tflite")
     assert (result.code, result.err) == (
-        2, "tq-hw: soft.tflite: soft: the accelerator supports no operator of the model: operator 0 (SOFTMAX): input 0 "
-        "(tensor 0, 't0') must be int8, not float32; quantize the model to int8\n")
+        2, "tq-hw: soft.tflite: soft: the accelerator supports no operator of the model: operator 0 (SOFTMAX): it is "
+        "in float32; quantize the model to int8\n")
 
 
 NAME = "LOCAL_RESPONSE_NORMALIZATION"

@@ -129,7 +129,7 @@ def _other(b: ModelBuilder) -> int:
     (lambda b, x: b.add("SIN", [b.add("RESHAPE", [b.add("SOFTMAX", [b.add("ADD", [x, _other(b)])]),
                                                   b.constant([3])])]),
      "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 5 (SIN) of float32 "
-     "is not computed)")])
+     "is computed only as a function of one int8 or int16 tensor, or of two int8 tensors)")])
 def test_what_is_no_table(build: Build, message: str) -> None:
     b = ModelBuilder("m")
     x = b.add("DEQUANTIZE", [b.input((3,), scale=0.1)])
@@ -147,7 +147,7 @@ def test_a_float_output_that_is_computed() -> None:
         compile_model(parse_model(b.build(b.add("COS", [x])), "m"), load_config("n16"))
     assert str(caught.value) == (
         "operator 2 (ADD): input 0, tensor 1 ('t1'), is float32 computed inside the model (operator 3 (COS) of "
-        "float32 is not computed)" + SUPPORTED)
+        "float32 is computed only as a function of one int8 or int16 tensor, or of two int8 tensors)" + SUPPORTED)
 
 
 def test_mixed_types_are_refused() -> None:

@@ -146,5 +146,7 @@ def test_a_function_that_turns_is_refused() -> None:
     made = b.add("QUANTIZE", [b.add("SIN", [b.input((8,), "float32")])], dtype="int8", scale=0.01)
     with pytest.raises(UnsupportedError) as caught:
         compile_model(parse_model(b.build(made), "sine"), load_config("n8"))
-    assert str(caught.value) == ("not supported: SIN (operator 0); `tq-hw ops` lists the operators that are; SIN is "
-                                 "supported for float32 inside a model, here it is from float32 to float32")
+    assert str(caught.value) == (
+        "operator 0 (SIN): computes in float32 from the model's input, tensor 0 ('t0'), which is not quantized; have "
+        "the exporter quantize the input (ai-edge-quantizer does, PyTorch's PT2E does not); `tq-hw compile "
+        "--partition` leaves what is in float32 to LiteRT on the host")
