@@ -14,10 +14,9 @@ from typing import Any
 from tq_hw.cli.reference.engines import engines_of
 from tq_hw.cli.reference.programs import UNITS
 from tq_hw.compiler.lower.constraints import limits_of
-from tq_hw.compiler.lower.legalize import supported_operators
+from tq_hw.compiler.lower.legalize import replaced_operators, supported_operators
 from tq_hw.model.graph import PROFILES
 from tq_hw.model.rules.check import rules_of
-from tq_hw.model.rules.shape_values import ONLY_KNOWN
 from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_MOVES, FLOAT_OPERATORS, KINDS, SEGMENTS, SIGNATURES, Slot
 from tq_hw.sim.golden.pointwise import INTEGER, POINTWISE, WIDE
 from tq_hw.sim.golden.profiles import profile_rules
@@ -78,8 +77,7 @@ Generated from `model/rules/`, `compiler/lower/constraints.py`, compiled layers 
   and int64, and ADD_N of int32 and float32, become additions. These operators on int32 and float32 become reductions of
   rows if their segments are constant:
 {segments}.
-  IF and WHILE are supported where constants decide them. These are supported in no other way, except in float32:
-{known}.
+* A row without types is of an operator that others, or constants, always replace; its last column says where.
 * Under profile `canon` every integer equals that of the engines in "equal to", in models of that operator alone with
   random scales, shapes and options. What the tests compared is in `cli/reference/engines.json`, which they write. Under
   `tflm` and `litert` results equal those of TFLite Micro and of LiteRT's reference kernels, see [below](#profiles).
@@ -107,7 +105,7 @@ class OperatorRow:
     Members
     -------
     types, equal_to, units : columns of the page; "" if empty
-    rules, limits : sentences
+    rules, limits : sentences; the rule of an operator that others replace says where it is taken
     cycles_per_element : of the recorded layer, None without a record
     verified : per run, the number of cases that passed and of all cases
     """
@@ -128,7 +126,9 @@ def _types(slots: tuple[Slot, ...], many: bool) -> str:
 
 
 def types_of(op: str) -> str:
-    """Return the types of an operator's inputs and outputs."""
+    """Return the types of an operator's inputs and outputs, "" for one that others replace."""
+    if op not in SIGNATURES and op not in POINTWISE:
+        return ""
     if op in POINTWISE:
         types = "/".join(("int8", *(("int16",) if op in WIDE else ()), *(("int32",) if op in INTEGER else ())))
         return f"{types} -> {types}"
@@ -146,12 +146,14 @@ def rows() -> list[OperatorRow]:
     """Return one row per operator, sorted by name."""
     record, found = _record(), []
     units_of: dict[str, str] = json.loads(UNITS.read_text(encoding="utf-8"))
-    for op in supported_operators():
+    where = replaced_operators()
+    for op in sorted([*supported_operators(), *where]):
         measured = record["cycles"].get(op, {})
         units = units_of.get(op, "")
         per_element = measured["cycles"] / measured["elements"] if measured.get("cycles") and units else None
         found.append(OperatorRow(
-            op, types_of(op), engines_of(op), units, rules_of(op), limits_of(op), per_element,
+            op, types_of(op), engines_of(op), units, [f"Only {where[op]}."] if op in where else rules_of(op),
+            limits_of(op), per_element,
             {run: counts[op] for run, counts in sorted(record["verified"].items()) if op in counts}))
     return found
 
@@ -171,9 +173,7 @@ def page() -> str:
     floats = fill(", ".join(FLOAT_OPERATORS), 116, initial_indent="  ", subsequent_indent="  ")
     packed = fill(", ".join(FLOAT_COMPUTED), 116, initial_indent="  ", subsequent_indent="  ")
     moves = fill(", ".join(FLOAT_MOVES), 116, initial_indent="  ", subsequent_indent="  ")
-    nowhere_else = sorted({*ONLY_KNOWN} - {*supported_operators(), *SEGMENTS})
-    known = fill(", ".join(nowhere_else), 116, initial_indent="  ", subsequent_indent="  ")
-    head = _HEAD.format(engine=engine, floats=floats, packed=packed, moves=moves, known=known, chains=chains,
+    head = _HEAD.format(engine=engine, floats=floats, packed=packed, moves=moves, chains=chains,
                         segments=f"  {', '.join(SEGMENTS)}", config=record["config"],
                         runs=", ".join(run.replace("-", " at ") for run in runs))
     lines = [head, "| operator | types | units | cycles per element | equal to | verified | rules and limits |",
@@ -181,7 +181,7 @@ def page() -> str:
     for row in rows():
         cycles = "-" if row.cycles_per_element is None else f"{row.cycles_per_element:.2f}"
         sentences = " ".join([*row.rules, *(f"{limit}." for limit in row.limits)])
-        lines.append(f"| {row.op} | {row.types} | {row.units or '-'} | {cycles} | {row.equal_to or '-'} | "
+        lines.append(f"| {row.op} | {row.types or '-'} | {row.units or '-'} | {cycles} | {row.equal_to or '-'} | "
                      f"{_verified(row.verified)} | {sentences or '-'} |")
     more = [f"| {profile} | {op} | {sentence}. | {why} |" for profile in PROFILES
             for op, sentence, why in sorted(profile_rules(profile))]

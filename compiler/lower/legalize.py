@@ -16,6 +16,7 @@ from tq_hw.compiler.lower.constraints import check
 from tq_hw.compiler.lower.live import live
 from tq_hw.compiler.rewrite.float_variables import first_codes, first_contents, quantized_variables
 from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT, fold_constants
+from tq_hw.compiler.rewrite.forms import FORMS
 from tq_hw.compiler.rewrite.library import LIBRARY
 from tq_hw.compiler.rewrite.packed_floats import packed_floats
 from tq_hw.compiler.rewrite.raw_floats import read_raw
@@ -32,8 +33,8 @@ from tq_hw.sim.golden.pointwise import POINTWISE
 from tq_hw.sim.golden.registry import Array, located
 from tq_hw.sim.golden.state import initial_value
 
-__all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish", "rewritten",
-           "reshaped", "supported_operators", "view_shape"]
+__all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "lowers", "publish",
+           "replaced_operators", "reshaped", "rewritten", "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
 LOWERINGS: dict[str, Lowering] = {}
@@ -169,6 +170,12 @@ def publish(state: Legalizer, op: Operator, raw: Value) -> None:
 def supported_operators() -> list[str]:
     """Return the sorted names of the operators that models may have."""
     return sorted([*(op for op in LOWERINGS if op in SIGNATURES or op in POINTWISE), *ALWAYS_CONSTANT])
+
+
+def replaced_operators() -> dict[str, str]:
+    """Return the operators that others or constants always replace, sorted, and where: "it is supported ..."."""
+    supported = supported_operators()
+    return {op: FORMS[op] for op in sorted(FORMS) if op not in supported}
 
 
 def rewritten(model: Model, patterns: Sequence[Pattern] = (), *, packs: bool = True

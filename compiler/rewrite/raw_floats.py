@@ -19,7 +19,7 @@ from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.libm import Float32
 from tq_hw.sim.golden.raw_float import INFINITY, ordered
 
-__all__ = ["RAW", "read_raw"]
+__all__ = ["OF_INPUTS", "RAW", "read_raw"]
 
 _BYTES = ("int8", "uint8")
 #: A quotient beyond which the code does not change.
@@ -30,6 +30,8 @@ _MONOTONE = ("RELU", "RELU6", "RELU_0_TO_1", "RELU_N1_TO_1", "FLOOR", "CEIL", "R
 _WITH_CONSTANT = ("ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM")
 #: Even functions: they fall up to 0 and rise from there.
 _EVEN = ("ABS", "SQUARE")
+#: Functions of an input that need no other operand.
+OF_INPUTS = (*_MONOTONE, *_EVEN)
 Function = Callable[[IntArray], Float32]
 
 

@@ -6,6 +6,7 @@ from tq_hw.compiler.rewrite.chains import add_chain
 from tq_hw.compiler.rewrite.comparisons import check_comparison
 from tq_hw.compiler.rewrite.float_islands import find_table, is_inner
 from tq_hw.compiler.rewrite.float_moves import MOVES, moved
+from tq_hw.compiler.rewrite.forms import FORMS
 from tq_hw.compiler.rewrite.island import TABLES_ALONE, Island, label, varying
 from tq_hw.compiler.rewrite.packed_floats import check_given, check_packed
 from tq_hw.compiler.rewrite.rankings import check_ranking
@@ -15,7 +16,7 @@ from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.model.rules.advice import has_codes
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS, SEGMENTS
+from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS
 
 __all__ = ["PART_OF_FLOAT", "alone", "check_floats", "refuse_unknown", "why_in_float"]
 
@@ -25,16 +26,10 @@ PART_OF_FLOAT = "it is part of float32 that is not computed"
 _COMPUTING = {*FLOAT_OPERATORS, *FLOAT_COMPUTED} - {*MOVES}
 
 #: Reasons for operators that are supported in few cases or not at all.
-_WHY_LEFT = {**{name: f"{name} is supported where its results follow from shapes and constants" for name in ONLY_KNOWN},
-        **{name: f"{name} is supported for int32, or for float32 between codes, with constant "
-                 "segments" for name in SEGMENTS},
-        "BUCKETIZE": "BUCKETIZE is supported for float32 that is the model's input, or a function of one quantized "
-                     "tensor",
+_WHY_LEFT = {**{name: f"{name} is supported {form}" for name, form in FORMS.items() if name not in FLOAT_OPERATORS
+                or name in ONLY_KNOWN},
         "WHERE": "WHERE has one result per true element, so its shape is not known: choose by a mask with "
-                 "SELECT_V2, or keep a fixed number with TOPK_V2",
-        "ADD_N": "ADD_N is supported for two or more tensors of one shape, of int32, or of float32 between codes",
-        "CUMSUM": "CUMSUM is supported for int32 and int64 along a constant axis, and for float32 computed inside the "
-                  "model"}
+                 "SELECT_V2, or keep a fixed number with TOPK_V2"}
 
 
 def check_floats(subgraph: Subgraph) -> None:

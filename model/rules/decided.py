@@ -19,12 +19,18 @@ from tq_hw.model.rules.stable_pads import STABLE_PAD, of_pad
 from tq_hw.model.rules.variables import variable_names
 from tq_hw.model.rules.windows import REDUCE_WINDOW, of_windows
 
-__all__ = ["decided"]
+__all__ = ["REPLACED", "decided"]
 
 #: Longer loops, and more operators in total, stay as they are, so that a small file cannot grow without bound.
 _ROUND_LIMIT, _OPERATOR_LIMIT = 1024, 1 << 14
 _COMPOSITE = "STABLEHLO_COMPOSITE"
-_CALLS = ("IF", "WHILE", _COMPOSITE, REDUCE_WINDOW, SCATTER, STABLE_PAD)
+#: Operators that others take the place of, and where; each completes "it is supported ...".
+REPLACED = {"IF": "where its condition follows from shapes and constants",
+            "WHILE": f"where its conditions follow from shapes and constants, for up to {_ROUND_LIMIT:,} rounds",
+            _COMPOSITE: "where the operators of its subgraph are",
+            REDUCE_WINDOW: "for the maximum or minimum of dequantized codes, and for float32 sums",
+            SCATTER: "where it assigns at indices that follow from shapes and constants",
+            STABLE_PAD: "with paddings of 0 or more"}
 #: Types of codes, which mean a number by scale and zero point.
 _CODES = ("int8", "uint8", "int16")
 
@@ -37,7 +43,7 @@ def decided(model: Model) -> Model:
     constants = _constant_variables(model)
     if constants:
         model = replace(model, subgraphs=(_read(model.main, constants), *model.subgraphs[1:]))
-    if not any(op.op in _CALLS for op in model.main.operators):
+    if not any(op.op in REPLACED for op in model.main.operators):
         return model
     return replace(model, subgraphs=(_Unrolled(model).run(), *model.subgraphs[1:]))
 
@@ -106,7 +112,7 @@ class _Unrolled:
 
     def _visit(self, op: Operator) -> None:
         op = replace(op, inputs=tuple(self._same.get(index, index) for index in op.inputs))
-        if op.op in _CALLS and (outputs := self._chosen(op)) is not None:
+        if op.op in REPLACED and (outputs := self._chosen(op)) is not None:
             self._same.update(zip(op.outputs, outputs, strict=True))
             return
         self._operators.append(op)

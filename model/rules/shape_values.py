@@ -16,7 +16,7 @@ from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shapes import broadcast, output_shapes
 from tq_hw.model.rules.shapes_slice import strided_cuts, strided_ranges
 
-__all__ = ["ELEMENT_LIMIT", "ONLY_KNOWN", "shape_values"]
+__all__ = ["ELEMENT_LIMIT", "EVALUATED", "ONLY_KNOWN", "shape_values"]
 
 Array = npt.NDArray[Any]
 
@@ -278,6 +278,8 @@ _VALUES: dict[str, Callable[[Node, list[Array]], list[Array] | None]] = {
     "GREATER": _binary(np.greater), "GREATER_EQUAL": _binary(np.greater_equal), "WHERE": _where, "POW": _power,
     "UNSORTED_SEGMENT_PROD": _segments(np.multiply, 1), "UNSORTED_SEGMENT_SUM": _segments(np.add, 0),
 }
+#: Operators that are evaluated where all that they read is known.
+EVALUATED = (*_SHAPE_ONLY, *_VALUES, "FILL")
 #: Operators on integers that are taken where they follow from shapes and constants, most of them nowhere else.
 ONLY_KNOWN = ("BROADCAST_ARGS", "FILL", "FLOOR_DIV", "FLOOR_MOD", "POW", "RANGE", "RANK", "UNSORTED_SEGMENT_PROD",
               "UNSORTED_SEGMENT_SUM", "WHERE", "ZEROS_LIKE")

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from tq_hw.model.graph import Model, Subgraph
 
-__all__ = ["INT4_WEIGHTS", "plain_weights"]
+__all__ = ["DENSE", "INT4_WEIGHTS", "plain_weights"]
 
+#: The operator that makes sparse weights dense.
+DENSE = "DENSIFY"
 #: Operators whose kernels unpack int4 weights, which are input 1.
 INT4_WEIGHTS = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
@@ -26,7 +28,7 @@ def _plain(subgraph: Subgraph) -> Subgraph:
     tensors = list(subgraph.tensors)
     kept = []
     for op in subgraph.operators:
-        source = tensors[op.inputs[0]] if op.op == "DENSIFY" and op.inputs and op.inputs[0] >= 0 else None
+        source = tensors[op.inputs[0]] if op.op == DENSE and op.inputs and op.inputs[0] >= 0 else None
         if source is None or source.data is None or len(op.outputs) != 1:
             kept.append(op)
             continue

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from tq_hw.cli.reference.operators import RECORD, page, rows
-from tq_hw.compiler.lower.legalize import supported_operators
+from tq_hw.compiler.lower.legalize import LOWERINGS, supported_operators
+from tq_hw.compiler.rewrite.fold_constants import ALWAYS_CONSTANT
+from tq_hw.compiler.rewrite.forms import FORMS
+from tq_hw.compiler.rewrite.library import LIBRARY
+from tq_hw.model.rules.decided import REPLACED
+from tq_hw.model.rules.shape_values import EVALUATED
+from tq_hw.model.rules.signatures import FLOAT_COMPUTED, FLOAT_MOVES, FLOAT_OPERATORS, SIGNATURES
+from tq_hw.model.tflite.schema import OPERATORS
+from tq_hw.model.tflite.weights import DENSE
+from tq_hw.sim.golden.kernels import KERNELS
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from operators import main, measure, verified
@@ -21,7 +30,27 @@ def test_page_is_up_to_date() -> None:
 
 
 def test_every_operator_has_a_row() -> None:
-    assert [row.op for row in rows()] == supported_operators()
+    """Those that are lowered, that a pattern or a rule replaces, that are folded, and that are computed in float32."""
+    found = {row.op: row for row in rows()}
+    assert list(found) == sorted(found)
+    taken = {*LOWERINGS, *KERNELS, *(op for each in LIBRARY for op in each.ends_with), *EVALUATED, *REPLACED, *FORMS,
+             *FLOAT_OPERATORS, *FLOAT_COMPUTED, *FLOAT_MOVES, *SIGNATURES, *ALWAYS_CONSTANT, DENSE}
+    assert sorted((taken & {*OPERATORS}) - {*found}) == []
+    assert sorted({*found} - {*OPERATORS}) == []
+
+
+def test_operators_that_others_replace_say_where() -> None:
+    found = {row.op: row for row in rows() if row.op not in supported_operators()}
+    assert {"ATAN2", "CEIL", "CUMSUM", "DENSIFY", "FLOOR", "IF", "RANGE", "SIN", "SQUARE", "WHERE", "WHILE"} <= {*found}
+    assert not any(row.types or row.units or row.limits or row.cycles_per_element for row in found.values())
+    assert {op: found[op].rules for op in ("ATAN2", "FLOOR", "RANGE", "SQUARE", "WHILE")} == {
+        "ATAN2": ["Only for float32 as a function of one int8 or int16 tensor, or of two int8 tensors."],
+        "FLOOR": ["Only for float32 as a function of one int8 or int16 tensor, or of two int8 tensors, and for the "
+                  "model's float32 input before a QUANTIZE to int8."],
+        "RANGE": ["Only where its results follow from shapes and constants."],
+        "SQUARE": ["Only for float32 between int8 or int16 tensors, and for the model's float32 input before a "
+                   "QUANTIZE to int8."],
+        "WHILE": ["Only where its conditions follow from shapes and constants, for up to 1,024 rounds."]}
 
 
 def test_the_record_is_of_the_rtl_and_of_all_operators() -> None:

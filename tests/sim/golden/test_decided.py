@@ -196,7 +196,9 @@ def test_a_variable_that_is_written_stays() -> None:
 def test_loops_and_choices_that_are_not_decided() -> None:
     with pytest.raises(TqError) as error:
         compile_model(parse_model(loop(None), "m"), PRESETS["n8"])
-    assert str(error.value) == "not supported: WHILE (operator 0); `tq-hw ops` lists the operators that are"
+    assert str(error.value) == (
+        "not supported: WHILE (operator 0); `tq-hw ops` lists the operators that are; WHILE is supported where its "
+        "conditions follow from shapes and constants, for up to 1,024 rounds")
 
 
 def test_long_loops_stay() -> None:
