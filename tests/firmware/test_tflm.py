@@ -41,15 +41,25 @@ def headers() -> list[str]:
     return [word for folder in found for word in ("-isystem", str(folder))]
 
 
+def microlite() -> Path:
+    """TFLite Micro as a library, the newest if the checkout has several builds."""
+    built = sorted(ROOT.glob("gen/*/lib/libtensorflow-microlite.a"), key=lambda file: file.stat().st_mtime)
+    if not built:
+        make = "make -f tensorflow/lite/micro/tools/make/Makefile"
+        pytest.fail(f"TFLM_ROOT names {ROOT}, which has no gen/*/lib/libtensorflow-microlite.a; build microlite first: "
+                    f"cd {ROOT} && {make} third_party_downloads && {make} microlite ADDITIONAL_DEFINES=-fPIC",
+                    pytrace=False)
+    return built[-1]
+
+
 @pytest.fixture(scope="module")
 def tflm(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     """The kernel, the driver and TFLite Micro as one library; warnings in our files are errors."""
-    folder = tmp_path_factory.mktemp("tflm")
+    folder, library = tmp_path_factory.mktemp("tflm"), microlite()
     objects = []
     for source in sorted(DRIVER.glob("*.c")):
         objects.append(folder / f"{source.stem}.o")
         subprocess.run(["gcc", "-std=c11", "-g", "-fPIC", "-c", source, "-o", objects[-1]], check=True)
-    library, = ROOT.glob("gen/*/lib/libtensorflow-microlite.a")
     subprocess.run(["g++", "-std=c++17", "-g", "-fPIC", "-shared", "-Wall", "-Wextra", "-Wconversion", "-Wshadow",
                     "-Werror", "-DTF_LITE_STATIC_MEMORY", "-fno-exceptions", "-fno-rtti", *headers(), f"-I{DRIVER}",
                     f"-I{KERNEL}", KERNEL / "tq_hw.cc", Path(__file__).with_name("tflm_run.cc"), *objects,
