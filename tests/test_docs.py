@@ -100,6 +100,12 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert sorted(set(DOCS.rglob("*.md")) - seen) == []
 
 
+def test_the_index_and_the_site_list_all_decisions() -> None:
+    decisions = [f"decisions/{path.name}" for path in sorted((DOCS / "decisions").glob("*.md"))]
+    for page in (DOCS / "index.md", ROOT / "mkdocs.yml"):
+        assert re.findall(r"decisions/\d{4}-[\w-]+\.md", page.read_text(encoding="utf-8")) == decisions, page.name
+
+
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 80
 
