@@ -30,7 +30,7 @@ class InputShapes:
     Members
     -------
     batch : size of each open dimension 0, or None: as stored
-    named : whole shapes by the input's name; they go before `batch`
+    named : whole shapes by the name of the input's tensor, or by that which the signature gives it
     signature : its name, "" for the first subgraph
     """
 
@@ -45,7 +45,7 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
     Where none is, operators that are taken only where their results are known become constants all the same, and
     chosen boxes have the shape that kernels give them.
     Operators keep their index. Without `rules`, an operator that breaks one leaves the stored shapes of its outputs.
-    Raises `UnmetError` for a wish that the inputs cannot meet, `ModelError` or
+    Raises `UnmetError` for a wish that the inputs cannot meet or that contradicts itself, `ModelError` or
     `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
     """
     main = model.main
@@ -56,11 +56,30 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
         if not _only_known(main) and not any(op.op in BOXES for op in main.operators):
             return model
         return replace(model, subgraphs=(_Propagation(main, name, wanted, rules).run(), *model.subgraphs[1:]))
+    wanted = replace(wanted, named=_by_tensor(model, name, wanted))
     try:
         found = _Propagation(main, name, wanted, rules).run()
     except (ModelError, UnsupportedError) as error:
         raise type(error)(error.reason, error.offer + _taken_as_stored(main, wanted)) from error
     return replace(model, subgraphs=(found, *model.subgraphs[1:]), is_propagated=True)
+
+
+def _by_tensor(model: Model, name: str, wanted: InputShapes) -> dict[str, tuple[int, ...]]:
+    """Return the named shapes by the names of tensors; a signature's own names are those of its inputs, too."""
+    main = model.main
+    tensors = {main.tensors[index].name for index in main.inputs}
+    signed = dict[str, str]()
+    # A subgraph may have several signatures: the one that was asked for goes first.
+    for each in sorted(model.signatures, key=lambda each: each.name != wanted.signature):
+        for given, index in each.inputs.items() if each.subgraph == 0 else ():
+            signed.setdefault(given, main.tensors[index].name)
+    found: dict[str, tuple[int, ...]] = {}
+    for given, shape in wanted.named.items():
+        tensor = given if given in tensors else signed.get(given, given)
+        if tensor in found:
+            raise UnmetError(f"{name}: --shape {given}: {tensor[:60]!r} is the same input, which is named twice")
+        found[tensor] = shape
+    return found
 
 
 def _only_known(subgraph: Subgraph) -> bool:
@@ -146,6 +165,10 @@ class _Propagation:
                 if min(named, default=1) < 1 or not _fits(named, signature):
                     raise UnmetError(f"{self.name}: --shape {tensor.name}={','.join(map(str, named))} does not fit "
                                       f"the input's {signature}; -1 is open")
+                if wanted.batch not in (None, named[0] if signature[:1] == [-1] else wanted.batch):
+                    raise UnmetError(f"{self.name}: --batch {wanted.batch} and --shape {tensor.name}="
+                                      f"{','.join(map(str, named))} contradict each other in the first dimension; "
+                                      "leave one of them out, or give both the same size")
                 shape = list(named)
             elif wanted.batch is not None and signature[:1] == [-1]:
                 shape[0] = wanted.batch

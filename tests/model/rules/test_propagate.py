@@ -12,7 +12,7 @@ from tq_hw.isa.config import load_config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program_file import to_bytes
 from tq_hw.model.errors import ModelError, OptionError, TqError, UnsupportedError
-from tq_hw.model.graph import Model
+from tq_hw.model.graph import Model, Signature
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.rules.shape_values import ELEMENT_LIMIT
 from tq_hw.model.samples.build import ModelBuilder
@@ -146,6 +146,8 @@ def batched(op: str = "SOFTMAX") -> Model:
     (InputShapes(named={"x": (2,)}), "m.tflite: --shape x=2 does not fit the input's [-1, 4]; -1 is open"),
     (InputShapes(named={"x": (-2, 4)}), "m.tflite: --shape x=-2,4 does not fit the input's [-1, 4]; -1 is open"),
     (InputShapes(named={"y": (2, 4)}), "m.tflite: --shape y=2,4 does not fit the input's [1, 4]; -1 is open"),
+    (InputShapes(3, {"x": (5, 4)}), "m.tflite: --batch 3 and --shape x=5,4 contradict each other in the first "
+     "dimension; leave one of them out, or give both the same size"),
     (InputShapes(2**31 - 1), "m.tflite: input 'x': [2147483647, 4] of int8 is too large: its size is 8589934588 bytes, "
      "at most 2147483647 fit"),
 ])
@@ -155,9 +157,37 @@ def test_requested_shapes_that_inputs_cannot_have(shapes: InputShapes, message: 
     assert str(error.value) == message
 
 
-def test_a_named_shape_has_priority_over_the_batch() -> None:
-    model = propagated(batched(), 3, x=(5, 4))
-    assert [tensor.shape for tensor in model.main.tensors] == [(5, 4), (1, 4), (5, 4), (5, 4)]
+def test_a_named_shape_agrees_with_the_batch() -> None:
+    """That of an input with a fixed first dimension is no part of it."""
+    for named in ({"x": (5, 4)}, {"x": (5, 4), "y": (1, 4)}):
+        model = propagated(batched(), 5, **named)
+        assert [tensor.shape for tensor in model.main.tensors] == [(5, 4), (1, 4), (5, 4), (5, 4)]
+
+
+def signed(**named: int) -> Model:
+    """The model of `batched`, whose signatures each give one input the name `keras_tensor`."""
+    return replace(batched(), signatures=tuple(Signature(name, 0, {"keras_tensor": index}, {})
+                                               for name, index in named.items()))
+
+
+def test_inputs_have_the_names_of_the_signature_too() -> None:
+    for name in ("x", "keras_tensor"):
+        assert propagated(signed(first=0, second=1), **{name: (5, 4)}).main.tensors[0].shape == (5, 4)
+
+
+def test_of_two_signatures_the_wanted_one_names_the_inputs() -> None:
+    data = write_model(signed(first=0, second=1))
+    found = parse_model(data, "m.tflite", shapes=InputShapes(None, {"keras_tensor": (5, 4)}, "first"))
+    assert found.main.tensors[0].shape == (5, 4)
+    with pytest.raises(OptionError) as error:
+        parse_model(data, "m.tflite", shapes=InputShapes(None, {"keras_tensor": (5, 4)}, "second"))
+    assert str(error.value) == "m.tflite: --shape y=5,4 does not fit the input's [1, 4]; -1 is open"
+
+
+def test_an_input_that_is_named_in_two_ways() -> None:
+    with pytest.raises(OptionError) as error:
+        propagated(signed(first=0), x=(5, 4), keras_tensor=(5, 4))
+    assert str(error.value) == "m.tflite: --shape keras_tensor: 'x' is the same input, which is named twice"
 
 
 def test_a_model_without_open_dimensions_has_its_shapes() -> None:
