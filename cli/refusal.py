@@ -16,6 +16,7 @@ from tq_hw.model.mixed import is_mixed
 from tq_hw.model.rules.check import check_model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
+from tq_hw.sim.golden.kernels import KERNELS
 from tq_hw.sim.golden.profiles import check_host
 
 __all__ = ["explained"]
@@ -45,7 +46,7 @@ def _explanation(path: str, shapes: InputShapes | None, profile: str) -> list[st
         return []
     left = _rewritten(model.under(profile))
     refused = [(op, piece.refusal) for piece in pieces if piece.refusal for op in piece.operators
-               if left is None or not _is_taken(op, piece.refusal, model, left)]
+               if not _is_taken(op, piece.refusal, model, left)]
     count = len(model.main.operators)
     if not 0 < len(refused) < count:
         return []
@@ -65,9 +66,11 @@ def _rewritten(model: Model) -> Subgraph | None:
         return None
 
 
-def _is_taken(op: Operator, refusal: str, model: Model, left: Subgraph) -> bool:
+def _is_taken(op: Operator, refusal: str, model: Model, left: Subgraph | None) -> bool:
     """Whether a refused piece is taken with the operators around it: a constant, or computed in float32."""
-    return (refusal == CONSTANTS_ALONE or bool(alone(model.main, op))) and not any(
+    if refusal == CONSTANTS_ALONE:
+        return op.op in KERNELS
+    return left is not None and bool(alone(model.main, op)) and not any(
         each.index == op.index and each.op == op.op for each in left.operators)
 
 
@@ -82,9 +85,9 @@ def _lines(refused: Sequence[tuple[Operator, str]], left: Subgraph | None) -> It
     lines: dict[str, list[str]] = {}
     for name, found in kinds.items():
         first, why = found[0]
-        if why == PART_OF_FLOAT and left is not None:
+        if why.startswith(PART_OF_FLOAT) and left is not None:
             more = why_in_float(left, next(op for op in left.operators if op.index == first.index))
-            why += f": {more}" if more else ""
+            why = f"{PART_OF_FLOAT}: {more}" if more else why
         where = (f"operator {first.index}" if len(found) == 1 else
                  f"{len(found)}, the first is operator {first.index}")
         lines.setdefault(why, []).append(f"{name} ({where})")

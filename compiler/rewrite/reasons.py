@@ -16,11 +16,18 @@ from tq_hw.model.errors import TqError, UnsupportedError
 from tq_hw.model.graph import Operator, Subgraph, Tensor
 from tq_hw.model.rules.advice import has_codes
 from tq_hw.model.rules.shape_values import ONLY_KNOWN
-from tq_hw.model.rules.signatures import COMPARISONS, FLOAT_COMPUTED, FLOAT_OPERATORS, FLOAT_RESIZES, RANKINGS
+from tq_hw.model.rules.signatures import (
+    COMPARISONS,
+    FLOAT_COMPUTED,
+    FLOAT_OPERATORS,
+    FLOAT_RESIZES,
+    FLOAT_TOPS,
+    RANKINGS,
+)
 
 __all__ = ["PART_OF_FLOAT", "alone", "check_floats", "refuse_unknown", "why_in_float"]
 
-#: Reason for an operator that is taken in float32, but not here.
+#: Reason for an operator that is taken in float32, but not here; what hinders the rest of it follows.
 PART_OF_FLOAT = "it is part of float32 that is not computed"
 #: Operators that compute in float32, other than those that only move or choose.
 _COMPUTING = {*FLOAT_OPERATORS, *FLOAT_COMPUTED} - {*MOVES}
@@ -74,16 +81,16 @@ def alone(subgraph: Subgraph, op: Operator) -> str:
     """Return why an operator in float32 is not taken by itself, "" if it is none that is taken together with others."""
     graph = Subject(subgraph)
     read = [index for index in op.inputs if index >= 0 and graph.tensors[index].dtype == "float32"]
-    if not read or op.op not in (*_COMPUTING, *MOVES):
+    if not read or op.op not in (*_COMPUTING, *MOVES, *RANKINGS, *FLOAT_TOPS):
         return ""
     if not has_codes(subgraph.tensors):
         return "it is in float32; quantize the model to int8"
     found = [tensor for tensor in (_given(graph, index) for index in read) if tensor is not None]
     if found:
         return f"it is in float32 from the model's input, {label(found[0])}, which is not quantized"
-    if op.op not in FLOAT_COMPUTED and op.op not in MOVES:
+    if op.op in FLOAT_OPERATORS and op.op not in FLOAT_COMPUTED:
         return f"{op.op} {TABLES_ALONE}"
-    return PART_OF_FLOAT
+    return f"{PART_OF_FLOAT} by itself"
 
 
 def why_in_float(subgraph: Subgraph, op: Operator) -> str:

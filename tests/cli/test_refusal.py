@@ -89,3 +89,20 @@ def test_a_layer_left_in_float32(tq: Tq, dtype: str, whole: str) -> None:
     assert found[0] == (f"tq-hw: m.tflite: subgraph 0, operator 2 DEPTHWISE_CONV_2D: {why}, or leave the operator to "
                         "LiteRT on the host by `tq-hw compile --partition`")
     assert found[1:3] == [COUNT.format(1, 4), f"  DEPTHWISE_CONV_2D (operator 2): {why}"]
+
+
+def test_a_model_that_breaks_a_rule(tq: Tq) -> None:
+    """Its graph is not rewritten, so what is around an operator is not known."""
+    b = ModelBuilder("rule")
+    x = b.add("NEG", [b.input((4,), "int16", scale=0.1)])
+    wrong = b.add("SUB", [x, x], scale=1e-9)
+    rows = b.add("PAD", [b.constant(np.ones(2, np.float32)), b.constant(np.array([[1, 1]], np.int32))], shape=(4,))
+    log = b.add("LOG", [b.add("ADD", [b.add("DEQUANTIZE", [x]), rows])])
+    values, places = b.tensor((2,), "float32"), b.tensor((2,), "int32")
+    b.operator("TOPK_V2", [b.add("DEQUANTIZE", [x]), b.constant(np.array(2, np.int32))], [values, places])
+    why = ("Keep twice the larger input scale below 2^20 output scales (int16: 2^15), else LiteRT's result is "
+           "undefined. Found input scale 0.1, output scale 1e-09.")
+    assert lines(tq, b, wrong, b.add("QUANTIZE", [log], dtype="int16", scale=0.1), values, places)[:4] == [
+        f"tq-hw: m.tflite: subgraph 0, operator 1 SUB: {why}", COUNT.format(4, 9), f"  SUB (operator 1): {why}",
+        "  ADD (operator 4), LOG (operator 5), TOPK_V2 (operator 7): it is part of float32 that is not computed by "
+        "itself"]
