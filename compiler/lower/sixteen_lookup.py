@@ -7,9 +7,8 @@ from tq_hw.compiler.ir.strided import blank, copy_between
 from tq_hw.compiler.ir.value import TYPE_CODES, IntArray, Value, element_count
 from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish
 from tq_hw.compiler.lower.spread import spread
-from tq_hw.compiler.programs.pages import line, line_program, page_program, pages, wrapped
-from tq_hw.compiler.programs.words import OUT, STREAM_A, STREAM_B, Uop, immediate, low, reg_a, reg_b, shifted, to
-from tq_hw.isa.uop import Alu, Rounding
+from tq_hw.compiler.programs.pages import in_page, line, line_program, page_program, pages, wrapped
+from tq_hw.compiler.programs.words import STREAM_A, Uop, to
 from tq_hw.model.graph import Operator
 
 __all__ = ["look_up_wide"]
@@ -51,16 +50,11 @@ def _of_codes(table: IntArray, dtype: str) -> list[_Pass]:
 
 def _of_words(table: IntArray) -> list[_Pass]:
     """Return the passes for results of int32, which take a whole word each."""
-    found: list[_Pass] = []
     by_page = table.reshape(-1, 1 << _WORD_BITS)
     used = [number for number, page in enumerate(by_page) if page.any()] or [0]
-    for number in used:
-        last: tuple[Uop, ...] = ({**reg_a(0), **reg_b(1), **low(), **OUT},) if not found else (
-            to(0, reg_a(0), reg_b(1), low()), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT})
-        found.append(((
-            to(0, {**STREAM_A, "a_table": 3}), to(1, STREAM_A, shifted(-_WORD_BITS, Rounding.FLOOR)),
-            to(1, reg_a(1), immediate(number - len(by_page) // 2), alu=Alu.EQUAL), *last), by_page[number]))
-    return found
+    return [((to(0, {**STREAM_A, "a_table": 3}),
+              *in_page(number - len(by_page) // 2, _WORD_BITS, is_first=number == used[0])), by_page[number])
+            for number in used]
 
 
 @lowers("TABLE_OF_TWO")

@@ -47,7 +47,6 @@ def spread_pixels(state: Legalizer, op: Operator, position: int) -> Value:
     tensor, output = state.tensor(op, position), state.subgraph.tensors[op.outputs[0]].shape
     n, h, w, c = state.view(output, tensor.dtype)
     whole = (1,) * (len(output) - len(tensor.shape)) + tensor.shape
-    images = state.view(whole, tensor.dtype)[0]
     if (tensor.dtype != "int8" or state.view(whole, tensor.dtype)[1:] != (1, 1, c) or (h, w) == (1, 1)
             or (min(h, w) == 1 and h * w < _LONG_LINE)):
         return spread(state, op, position)
@@ -55,7 +54,7 @@ def spread_pixels(state: Legalizer, op: Operator, position: int) -> Value:
         data = np.ascontiguousarray(np.broadcast_to(tensor.data.reshape(-1, 1, 1, c), (n, 1, 1, c)))
         return Value(tensor.name, tensor.index, data.shape, state.input(op, position).zero_point, data=data)
     value = state.input(op, position)
-    return value if (images, 1, 1, c) == (n, 1, 1, c) == value.shape else spread(state, op, position)
+    return value if value.shape == (n, 1, 1, c) else spread(state, op, position)
 
 
 def _channels(state: Legalizer, op: Operator, value: Value, tensor: Tensor, shape: tuple[int, ...]) -> Value:

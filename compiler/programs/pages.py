@@ -27,7 +27,7 @@ from tq_hw.compiler.programs.words import (
 )
 from tq_hw.isa.uop import Alu, Rounding
 
-__all__ = ["Page", "line", "line_program", "page_program", "pages", "wrapped"]
+__all__ = ["Page", "in_page", "line", "line_program", "page_program", "pages", "wrapped"]
 
 _FLOOR = Rounding.FLOOR
 #: Bits of a code between two samples, and that index a word of the table.
@@ -118,11 +118,19 @@ def page_program(page: Page, *, is_first: bool) -> tuple[Uop, ...]:
     """
     fields = 32 // page.bits
     place = fields.bit_length() - 1
-    alone: tuple[Uop, ...] = ({**reg_a(0), **reg_b(1), **low(), **OUT},)
     return (
         to(1, STREAM_A, immediate(fields - 1 << _WORD_BITS), alu=Alu.AND,
            **shifted(page.bits.bit_length() - 1 - _WORD_BITS, _FLOOR)),
         to(0, {**STREAM_A, "a_table": 3}, reg_b(1), SHL, shifted(page.bits - 32, _FLOOR)),
-        to(1, STREAM_A, shifted(-_WORD_BITS - place, _FLOOR)),
-        to(1, reg_a(1), immediate(page.number), alu=Alu.EQUAL),
-        *(alone if is_first else (to(0, reg_a(0), reg_b(1), low()), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT})))
+        *in_page(page.number, _WORD_BITS + place, is_first=is_first))
+
+
+def in_page(number: int, code_bits: int, *, is_first: bool) -> tuple[Uop, ...]:
+    """Add register 0 to stream B where a page of 2^`code_bits` codes has the element of stream A, and 0 elsewhere.
+
+    If it is the first pass, there is no stream B.
+    """
+    product = {**reg_a(0), **reg_b(1), **low()}
+    return (
+        to(1, STREAM_A, shifted(-code_bits, _FLOOR)), to(1, reg_a(1), immediate(number), alu=Alu.EQUAL),
+        *(({**product, **OUT},) if is_first else (to(0, product), {**reg_a(0), **STREAM_B, "alu": Alu.ADD, **OUT})))
