@@ -78,23 +78,30 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         # An input of one pixel is read for all pixels.
         single = [value.shape[1:3] == (1, 1) != layer.output.shape[1:3] for value in layer.inputs]
         parts = [((rect.image, rect.image + 1), (0, 1)) if one else (rows, rect.cols) for one in single]
-        views = [emitter.source(layer, plan, position, *part, rect.blocks) for position, part in enumerate(parts)]
+        # An input of one word of each pixel is read for all blocks.
+        words = [value.shape[3] != layer.output.shape[3] for value in layer.inputs]
+        blocks = [(0, 1) if one else rect.blocks for one in words]
+        views = [emitter.source(layer, plan, position, *part, span)
+                 for position, (part, span) in enumerate(zip(parts, blocks, strict=True))]
         target = emitter.target(layer, plan, rect)
         fields = walk_fields(rect) | program_fields(code)
         at = (row, rect.blocks[0], rect.cols[0])
         fields |= stream_fields("out", target, at)
         streams: dict[str, Walk] = {"out": pixels(layer.output, at, block)}
-        for name, value, view, part, one in zip("ab", layer.inputs, views, parts, single, strict=False):
-            place, stride = (part[0][0], rect.blocks[0], part[1][0]), (0, 0) if one else (1, 1)
+        for name, value, view, part, span, one in zip("ab", layer.inputs, views, parts, blocks, single, strict=False):
+            place, stride = (part[0][0], span[0], part[1][0]), (0, 0) if one else (1, 1)
             fields |= stream_fields(name, view, place, stride)
             streams[name] = pixels(value, place, block, stride)
+            if value.shape[3] != layer.output.shape[3]:
+                fields[f"{name}_block_step"] = 0
+                streams[name] = replace(streams[name], block=0)
         if len(uops) > 1 and not any(single):
             fields, streams = across(fields, streams)
         fields["chunk_slots"] = fields["tile_slots"]
         if len(uops) > 1:
             register_slots = max(1, emitter.config.vector_register_words // emitter.config.beats_per_word)
             fields["chunk_slots"] = min(fields["tile_slots"], register_slots)
-        reads = tuple(view.access(part[0], rect.blocks) for view, part in zip(views, parts, strict=True))
+        reads = tuple(view.access(part[0], span) for view, part, span in zip(views, parts, blocks, strict=True))
         emitter.vector(fields, reads, (target.access(rows, rect.blocks),), Streams(
             code, streams.get("a"), streams.get("b"), streams["out"]))
         emitter.finish(layer, target, rect)

@@ -164,7 +164,9 @@ class Mac(Layer):
 
 @dataclass(frozen=True, eq=False)
 class Elementwise(Layer):
-    """Micro-operations over one or two inputs of the output's shape, or of one pixel.
+    """Micro-operations over one or two inputs of the output's shape, of one pixel, or of one word of each pixel.
+
+    An input of one pixel is read for all pixels of its image, an input of fewer channels for all blocks.
 
     Members
     -------

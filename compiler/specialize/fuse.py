@@ -20,10 +20,10 @@ from tq_hw.compiler.specialize.packed_tables import TABLE_BYTES, packed, table_a
 from tq_hw.isa.config import Config
 from tq_hw.isa.uop import Alu, Rounding, ShiftSource, Source
 
-__all__ = ["fuse"]
+__all__ = ["MOST_BEATS", "fuse"]
 
 #: Most beats of merged layers: with more, micro-operations do not wait for each other, and tables are faster.
-_MOST_BEATS = 22
+MOST_BEATS = 22
 #: Largest share of the micro-operation memory for a chain: neighbouring layers need the rest.
 _UOPS_PERCENT = 80
 _SINGLE = (Alu.MAX, Alu.MIN)
@@ -41,7 +41,7 @@ def _joins(layer: Layer, config: Config) -> bool:
         return False
     n, h, w, _ = layer.output.shape
     # The whole value between two members must fit in a register.
-    most = min(_MOST_BEATS, config.vector_register_words)
+    most = min(MOST_BEATS, config.vector_register_words)
     if n != 1 or (h > 1 and w > 1) or blocked_words(layer.output, config) * config.beats_per_word > most:
         return False
     return table_alone(layer) is not None or _is_byte(_uops(layer)[-1])
@@ -161,7 +161,7 @@ def _earlier(layers: list[Layer], config: Config) -> list[Layer]:
     """Move small array layers across one chain whose result they do not need, so that the array works meanwhile."""
     for number in range(len(layers)):
         layer = layers[number]
-        if not isinstance(layer, Mac) or blocked_words(layer.output, config) > _MOST_BEATS:
+        if not isinstance(layer, Mac) or blocked_words(layer.output, config) > MOST_BEATS:
             continue
         roots, at, crossed = {value.root for value in (*layer.inputs, layer.output)}, number, 0
         while at and isinstance(layers[at - 1], Mac | Chain) and not roots & {
@@ -189,7 +189,7 @@ def _later(layers: list[Layer], config: Config) -> list[Layer]:
         user = next((at for at in range(number + 1, len(layers))
                      if any(value.root is root for value in (*layers[at].inputs, layers[at].output))), 0)
         chain = next((at for at in range(user - 1, number, -1) if isinstance(layers[at], Chain)), 0)
-        if chain and blocked_words(layer.output, config) <= _MOST_BEATS:
+        if chain and blocked_words(layer.output, config) <= MOST_BEATS:
             layers.insert(chain, layers.pop(number))
     return layers
 

@@ -1,6 +1,7 @@
 """Rewrites of layers that depend on the configuration: the same integers in fewer cycles.
 
 * A byte of each pixel times a constant of each channel becomes a convolution (`spread_products.py`).
+* A byte of each pixel that all channels share is one word of each pixel (`spread_words.py`).
 * A table before a folded convolution is applied to the windows (`join_tables.py`).
 * A row of a patch without overlap becomes one long pixel (`patches.py`).
 * SOFTMAX over two channels depends only on their difference: one table of 512 entries over dense bytes.
@@ -33,6 +34,7 @@ from tq_hw.compiler.specialize.patches import long_patches
 from tq_hw.compiler.specialize.planes import planes_on_array
 from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.spread_products import spread_products
+from tq_hw.compiler.specialize.spread_words import spread_words
 from tq_hw.compiler.specialize.tables import without_tables
 from tq_hw.compiler.specialize.transpose import as_transpose
 from tq_hw.isa.config import Config
@@ -54,7 +56,7 @@ _DENSE_WORDS = 2048
 def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that save cycles at `config`."""
     done: list[Layer] = []
-    graph = spread_products(graph)
+    graph = spread_words(spread_products(graph), config)
     graph = long_patches(join_tables(graph, config), config)
     for layer in without_tables(graph.layers, config):
         if isinstance(layer, Lstm):

@@ -16,7 +16,7 @@ from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.specialize.packed_tables import table_alone
 from tq_hw.isa.uop import Multiply
 
-__all__ = ["spread_products"]
+__all__ = ["is_spread", "repeated", "spread_products"]
 
 _INT8_MAX = 127
 
@@ -35,7 +35,7 @@ class _Product:
     layers: dict[int, Layer]
 
 
-def _is_spread(layer: Layer) -> bool:
+def is_spread(layer: Layer) -> bool:
     """Whether a layer broadcasts one byte to all channels."""
     return (isinstance(layer, Mac) and layer.rounding == "shift" and not layer.depthwise
             and layer.weights.shape[1:] == (1, 1, 1) and bool((layer.weights == 1).all())
@@ -63,6 +63,17 @@ def _split(factors: IntArray) -> IntArray:
     return np.diff(ends, axis=1)
 
 
+def repeated(layer: Mac, output: Value) -> Mac:
+    """Return a layer of one channel that computes it in all channels of `output`."""
+    count = output.shape[3]
+    wide = layer.wide and replace(layer.wide, high=np.repeat(layer.wide.high, count),
+                                  low=np.repeat(layer.wide.low, count))
+    useful = layer.weights.size if layer.useful_weights is None else layer.useful_weights
+    return replace(layer, output=output, weights=np.repeat(layer.weights, count, axis=0),
+                   bias=np.repeat(layer.bias, count), multiplier=np.repeat(layer.multiplier, count),
+                   shift=np.repeat(layer.shift, count), useful_weights=useful, wide=wide)
+
+
 def _wider(value: Value, count: int, op: str) -> Value:
     return replace(value, name=f"{value.name} ({op}, {count} times)", shape=(*value.shape[:3], count))
 
@@ -81,13 +92,7 @@ def _makers(layers: Sequence[Layer], made: dict[Value, int], once: Counter[Value
         table, layer = layer, layers[made[layer.inputs[0]]]
     if not isinstance(layer, Mac) or layer.depthwise or layer.region is not None or layer.input_table is not None:
         return None
-    wide = layer.wide and replace(layer.wide, high=np.repeat(layer.wide.high, count),
-                                  low=np.repeat(layer.wide.low, count))
-    useful = layer.weights.size if layer.useful_weights is None else layer.useful_weights
-    found: dict[int, Layer] = {made[layer.output]: replace(
-        layer, output=_wider(layer.output, count, op), weights=np.repeat(layer.weights, count, axis=0),
-        bias=np.repeat(layer.bias, count), multiplier=np.repeat(layer.multiplier, count),
-        shift=np.repeat(layer.shift, count), useful_weights=useful, wide=wide)}
+    found: dict[int, Layer] = {made[layer.output]: repeated(layer, _wider(layer.output, count, op))}
     if table is not None:
         found[made[value]] = replace(table, inputs=(found[made[layer.output]].output,),
                                      output=_wider(value, count, op))
@@ -103,7 +108,7 @@ def _product(layers: Sequence[Layer], number: int, made: dict[Value, int], once:
         if factors is None or table is None or value not in made or once[value] != 1:
             continue
         spreads = layers[made[value]]
-        if not _is_spread(spreads) or value.shape != layer.output.shape:
+        if not is_spread(spreads) or value.shape != layer.output.shape:
             continue
         weights, source = _split(factors), spreads.inputs[0]
         changed: dict[int, Layer] = {}

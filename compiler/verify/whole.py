@@ -58,8 +58,17 @@ def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
                         (0, 0))
         if value.shape[1:3] != (1, 1) or (h, w) == (1, 1):
             wanted = Walk(value, out.run, out.start, out.at, out.block, out.row, out.col)
+            if value.shape[3] != c:
+                wanted = _word_for_all(value, out, c)
         if walk != wanted:
             raise DataflowError(f"it takes other elements of {value.name!r} than its results need")
+
+
+def _word_for_all(value: Value, out: Walk, channels: int) -> Walk:
+    """Return the walk over one word of each pixel that all blocks read; `out` walks over pixels of `channels`."""
+    word = value.shape[3]
+    row, col = (step // channels * word if step % channels == 0 else 0 for step in (out.row, out.col))
+    return Walk(value, word, out.start // channels * word, 0, 0, row, col)
 
 
 def _facing_all(machine: Machine, layer: Chain, meaning: Streams) -> None:
