@@ -16,6 +16,7 @@ from tq_hw.compiler.rewrite.one_byte import table_of_one_byte
 from tq_hw.compiler.rewrite.powers import POWERS
 from tq_hw.compiler.rewrite.rankings import RANKED
 from tq_hw.compiler.rewrite.raw_floats import RAW
+from tq_hw.compiler.rewrite.reshapes import before_reshape
 from tq_hw.compiler.rewrite.rewrite import Rewrite, Subject, changed, pattern
 from tq_hw.compiler.rewrite.segments import BY_PLACE
 from tq_hw.compiler.rewrite.sums import SUMS
@@ -196,4 +197,5 @@ def dilated_convolution(graph: Subject, op: Operator) -> Rewrite | None:
 
 #: All patterns in the order in which they are tried.
 LIBRARY = (*UNUSED, activation_into_producer, *RAW, *CHOSEN, *BY_PLACE, *MOVED, *SUMS, *POWERS, *ISLANDS,
-           *COMPARED, *RANKED, table, one_byte, neutral_constants, dilated_convolution, *TRANSPOSED, *INDEXED)
+           *COMPARED, *RANKED, table, one_byte, neutral_constants, dilated_convolution,
+           before_reshape, *TRANSPOSED, *INDEXED)
