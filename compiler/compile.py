@@ -47,6 +47,7 @@ from tq_hw.compiler.rewrite.pools import pools_of_lines
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
 from tq_hw.compiler.specialize.in_place import in_place
+from tq_hw.compiler.specialize.matrices import whole_matrices
 from tq_hw.compiler.specialize.one_shape import one_shape
 from tq_hw.compiler.specialize.product_tables import join_product_tables
 from tq_hw.compiler.specialize.rows import spread_rows
@@ -157,7 +158,7 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     verify_places(legal, graph)
     observe("in_place", graph)
 
-    transposed = join_product_tables(transpose_scores(graph, config), config)
+    transposed = whole_matrices(join_product_tables(transpose_scores(graph, config), config), config)
     verify_makers(graph, transposed)
     graph = transposed
     observe("products", graph)

@@ -1,0 +1,75 @@
+"""Copies that transpose one matrix of bytes, with both ends in the shape of that matrix.
+
+The heads of an attention are columns of the dense layers' outputs. A copy of the heads' own matrices, transposed, is
+one of the whole output: [1, 1, tokens, channels] to [1, 1, channels, tokens]. In this shape the output may stay in the
+scratchpad, with the words that the dense layer wrote.
+"""
+
+import math
+from dataclasses import replace
+
+from tq_hw.compiler.ir.layers import Graph, Layer
+from tq_hw.compiler.ir.staged import Move
+from tq_hw.compiler.ir.strided import merged
+from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.plan.transposes import digit_cycles
+from tq_hw.compiler.specialize.values import is_whole
+from tq_hw.isa.config import Config
+
+__all__ = ["whole_matrices"]
+
+
+def whole_matrices(graph: Graph, config: Config) -> Graph:
+    """Return the graph in which copies that transpose one small matrix read and write it as such."""
+    kept = {value.root for value in (*graph.inputs, *graph.outputs)}
+    new: dict[Value, Value] = {}
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        size = _matrix(layer)
+        if size is None or layer.output in kept:
+            layers.append(layer)
+            continue
+        rows, cols = size
+        root, output = layer.inputs[0].root, layer.output
+        source = root if root.shape == (1, 1, rows, cols) else replace(
+            layer.inputs[0], shape=(1, 1, rows, cols), alias_of=root, pitch=None)
+        made = replace(output, shape=(1, 1, cols, rows))
+        if math.isinf(digit_cycles(source, made, config)):
+            layers.append(layer)
+            continue
+        layers.append(replace(layer, inputs=(source,), output=made))
+        new[output] = replace(output, alias_of=made)
+    return replace(graph, layers=tuple(_renamed(layer, new) for layer in layers)) if new else graph
+
+
+def _matrix(layer: Layer) -> tuple[int, int] | None:
+    """Return rows and columns of the matrix that a copy transposes; None for other layers."""
+    if not isinstance(layer, Move) or len(layer.copies) != 1 or len(layer.inputs) != 1:
+        return None
+    (copy,), (source,), output = layer.copies, layer.inputs, layer.output
+    rows, cols = source.size_bytes // source.root.shape[3], source.root.shape[3]
+    if (copy.source or copy.source_offset or copy.target_offset or output.root is not output or not is_whole(source)
+            or not is_whole(output) or source.root.data is not None or source.size_bytes != output.size_bytes
+            or any(value.root.initial is not None for value in (source, output))
+            or output.shape == (1, 1, cols, rows) and source.shape == (1, 1, rows, cols)):
+        return None
+    return (rows, cols) if merged(copy.dims) == merged([(cols, 1, rows), (rows, cols, 1)]) else None
+
+
+def _renamed(layer: Layer, new: dict[Value, Value]) -> Layer:
+    """Return a layer with other values, also for views of them."""
+    inputs = tuple(_view(value, new) for value in layer.inputs)
+    same = all(a is b for a, b in zip(inputs, layer.inputs, strict=True))
+    return layer if same else replace(layer, inputs=inputs)
+
+
+def _view(value: Value, new: dict[Value, Value]) -> Value:
+    if value in new:
+        return new[value]
+    if value.alias_of is None:
+        return value
+    below = _view(value.alias_of, new)
+    if below is not value.alias_of:
+        new[value] = replace(value, alias_of=below)
+        return new[value]
+    return value
