@@ -76,7 +76,7 @@ from tq_hw.model.random.rearrange import (
 )
 from tq_hw.model.random.sketch import Sketch
 from tq_hw.model.random.states import cached, lstm, reassigned, svdf, variable, with_initial_values
-from tq_hw.model.random.tokens import attention, tensordot
+from tq_hw.model.random.tokens import attention, biased, centered, tensordot
 from tq_hw.model.tflite.reader import parse_model
 from tq_hw.model.tflite.writer import write_model
 
@@ -108,6 +108,7 @@ RECIPES: dict[str, Recipe] = {
     "squeeze_excite": Recipe("mac", 1, squeeze_excite), "fully_connected": Recipe("mac", 3, fully_connected),
     "batch_matmul": Recipe("mac", 2, batch_matmul), "computed_weights": Recipe("mac", 1, computed_weights),
     "tensordot": Recipe("mac", 3, tensordot), "attention": Recipe("mac", 2, attention),
+    "biased": Recipe("mac", 4, biased), "centered": Recipe("mac", 1, centered),
     "patches": Recipe("mac", 1, patches), "cells": Recipe("mac", 1, cells),
     "normalized": Recipe("element", 2, normalized),
     "pool": Recipe("pool", 4, pool), "resize": Recipe("pool", 3, resize), "reduce": Recipe("pool", 3, reduce),

@@ -6,7 +6,7 @@ import numpy as np
 
 from tq_hw.model.random.sketch import Sketch, Unfit
 
-__all__ = ["attention", "tensordot"]
+__all__ = ["attention", "biased", "centered", "tensordot"]
 
 
 def _dense(s: Sketch, x: int, units: int) -> int:
@@ -84,3 +84,32 @@ def attention(s: Sketch, x: int) -> list[int]:
     joined = s.b.add("TRANSPOSE", [made, s.indices([0, 2, 1, 3])])
     return [scores, s.b.add("RESHAPE", [joined, s.indices(list(shape))], shape=shape)] if s.chance(0.1) else [
         s.b.add("RESHAPE", [joined, s.indices(list(shape))], shape=shape)]
+
+
+def biased(s: Sketch, x: int) -> list[int]:
+    """A dense layer without bias, perhaps in heads, then a constant of each channel or pixel, and an activation."""
+    shape, units = s.shape(x), 4 * s.between(1, 8)
+    if len(shape) < 2 or not 0 < math.prod(shape[:-1]) * units <= s.most_elements:
+        raise Unfit
+    made, pixels = _dense(s, x, units), math.prod(shape[:-1])
+    if s.chance(0.4):
+        heads = s.pick(2, 4)
+        made = s.reshaped(made, (1, pixels, heads, units // heads))
+    whole = s.shape(made)
+    constant = s.pick(whole[-1:], whole[1:], whole, (1,), whole[-2:])
+    other = s.constant(constant)
+    operands = [made, other] if s.chance(0.7) else [other, made]
+    made = s.b.add(s.pick("ADD", "ADD", "SUB", "MUL"), operands, **s.out())
+    return [s.b.add(s.pick("LOGISTIC", "HARD_SWISH"), [made]) if s.chance(0.4) else made]
+
+
+def centered(s: Sketch, x: int) -> list[int]:
+    """Each pixel less the mean of its channels, times a function of it."""
+    shape = s.shape(x)
+    if len(shape) < 2 or not 0 < math.prod(shape) <= s.most_elements:
+        raise Unfit
+    mean = s.b.add("MEAN", [x, s.indices([len(shape) - 1])], keep_dims=True, **s.out())
+    other = s.b.add("LOGISTIC", [mean]) if s.chance(0.6) else mean
+    less = s.b.add(s.pick("SUB", "SQUARED_DIFFERENCE", "ADD"), [x, mean] if s.chance(0.7) else [mean, x], **s.out())
+    made = s.b.add("MUL", [less, other] if s.chance(0.5) else [other, less], **s.out())
+    return [made, *([mean] if s.chance(0.1) else [])]
