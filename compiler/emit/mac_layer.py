@@ -1,16 +1,17 @@
 """Common parts of all multiply-accumulate layers: rectangles, their input, operations and requantization."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.emit.emitter import Emitter, Rect
 from tq_hw.compiler.emit.image import parameter_blocks
 from tq_hw.compiler.emit.mac_operations import array_fields, requantize_fields, rounding_uops
 from tq_hw.compiler.emit.mac_weights import Kernel, pack
+from tq_hw.compiler.emit.vector import stream_fields
 from tq_hw.compiler.emit.wide import WideProgram
 from tq_hw.compiler.emit.windows import Windows
 from tq_hw.compiler.ir.layers import Mac
-from tq_hw.compiler.ir.meaning import Part, Streams, Tile, tile_pixels
+from tq_hw.compiler.ir.meaning import Part, Streams, Tile, pixels, tile_pixels
 from tq_hw.compiler.ir.window import in_span, window
 from tq_hw.compiler.plan.cascade import Cut
 from tq_hw.compiler.plan.dilated import ColumnPhases
@@ -49,6 +50,8 @@ class MacLayer:
         #: The layers that are cut into rectangles, in order: row phases, or the layer itself.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
+        #: Rows and columns of the other operand of the program that goes on with the results, and their view.
+        self.operand: tuple[tuple[tuple[int, int], tuple[int, int]], View] | None = None
         self.column_phases: dict[tuple[int, int], list[ColumnPhases]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
@@ -204,8 +207,31 @@ class MacLayer:
             fields |= {"out_blocks": tile.phases, "out_block_step": target.col_pitch, "param_block_step": 0}
         row = rect.image * self.layer.output.shape[1]
         written = target.access((row + rect.rows[0], row + rect.rows[1]), self.word_blocks(blocks))
-        self.emitter.vector(fields, reads, (written,), Streams(
-            self.code, out=tile_pixels(tile, self.config), sums=tile, parameters=self.parameters[blocks[0]:blocks[1]]))
+        streams = Streams(self.code, out=tile_pixels(tile, self.config), sums=tile,
+                          parameters=self.parameters[blocks[0]:blocks[1]])
+        if self.layer.after is not None:
+            assert columns == (0, 1) and tile.phases == 1, "it is a product of each pixel's channels"
+            more, streams, access = self._operand(rect, streams, self.word_blocks(blocks))
+            fields, reads = fields | more, (*reads, access)
+        self.emitter.vector(fields, reads, (written,), streams)
+
+    def _operand(self, rect: Rect, streams: Streams, blocks: tuple[int, int]) -> tuple[
+            dict[str, int], Streams, Access]:
+        """Return the fields of the stream of the other operand, the streams with it, and its access."""
+        value, after = self.layer.inputs[1], self.layer.after
+        assert after is not None, "only a program that goes on has another operand"
+        height, (_, _, width, channels) = self.layer.output.shape[1], self.layer.output.shape
+        one = value.shape[1:3] == (1, 1) != (height, width)
+        first = rect.image * value.shape[1]
+        rows, cols = ((first, first + 1), (0, 1)) if one else ((first + rect.rows[0], first + rect.rows[1]), rect.cols)
+        if self.operand is None or self.operand[0] != (rows, cols):
+            whole = (0, block_count(channels, self.config))
+            self.operand = (rows, cols), self.emitter.source(self.layer, self.plan, 1, rows, cols, whole)
+        view, at, stride = self.operand[1], (rows[0], blocks[0], cols[0]), (0, 0) if one else (1, 1)
+        name = "ba"[after.position]
+        walk = pixels(value, at, self.config.block, stride)
+        return stream_fields(name, view, at, stride), replace(
+            streams, a=walk if name == "a" else None, b=walk if name == "b" else None), view.access(rows, blocks)
 
     def _rescale_wide(self, rect: Rect, target: View, tile: Tile, parameters: Mapping[str, int],
                       reads: tuple[Access, ...], tile_words: int) -> None:

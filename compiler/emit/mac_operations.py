@@ -2,7 +2,7 @@
 
 from tq_hw.compiler.emit.emitter import Rect
 from tq_hw.compiler.emit.mac_weights import Kernel, Packed
-from tq_hw.compiler.ir.layers import Mac, Steps
+from tq_hw.compiler.ir.layers import After, Mac, Steps
 from tq_hw.compiler.plan.layout import View, even_tiles, row_period, signed_step
 from tq_hw.compiler.programs.words import (
     LOOK_UP,
@@ -19,7 +19,7 @@ from tq_hw.compiler.programs.words import (
 from tq_hw.isa.config import Config
 from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
-from tq_hw.isa.uop import Alu, Multiply, Rounding, ShiftSource, Source
+from tq_hw.isa.uop import VECTOR_REGISTERS, Alu, Destination, Multiply, Rounding, ShiftSource, Source
 
 __all__ = ["array_fields", "product_fields", "requantize_fields", "rounding_uops", "scaled_uops", "steps_uops"]
 
@@ -57,13 +57,31 @@ def rounding_uops(layer: Mac, uniform: bool) -> list[Uop]:
     """Bias, multiplier and shift; the last two are immediates if they are the same for all channels."""
     if layer.steps is not None:
         return steps_uops(layer.steps, layer.zero_point, layer.act_min, layer.act_max)
-    table = layer.output_table
-    uop: Uop = {**(OUT if table is None else to(0)), "a_source": Source.ACC_OR_BIAS, "b_source": Source.ACC_OR_BIAS,
-                "alu": Alu.ADD, "zero_point": layer.zero_point, "clamp": 1, "act_min": layer.act_min,
-                "act_max": layer.act_max}
+    table, after = layer.output_table, layer.after
+    held = 0 if after is None else _free_register(after)
+    uop: Uop = {**(OUT if table is None and after is None else to(held)), "a_source": Source.ACC_OR_BIAS,
+                "b_source": Source.ACC_OR_BIAS, "alu": Alu.ADD, "zero_point": layer.zero_point, "clamp": 1,
+                "act_min": layer.act_min, "act_max": layer.act_max}
     uops = scaled_uops(uop, layer.rounding, (int(layer.multiplier[0]), int(layer.shift[0])) if uniform else None,
                        left=int(layer.shift.max()) > 0)
-    return uops if table is None else [*uops, LOOK_UP | reg_a(0) | look_up_byte(table)]
+    if after is not None:
+        uops = [*uops, *(_from_register(uop, "ab"[after.position], held) for uop in after.uops)]
+        if table is not None:
+            uops[-1] = uops[-1] | {"destination": Destination.REGISTER, "d_register": held}
+    return uops if table is None else [*uops, LOOK_UP | reg_a(held) | look_up_byte(table)]
+
+
+def _free_register(after: After) -> int:
+    """Return a vector register that a program does not use."""
+    used = {uop[name] for uop in after.uops for name in ("a_register", "b_register", "d_register") if name in uop}
+    return min(set(range(VECTOR_REGISTERS)) - used)
+
+
+def _from_register(uop: Uop, operand: str, register: int) -> Uop:
+    """Return a micro-operation with a register in place of a stream."""
+    if uop.get(f"{operand}_source") != Source.STREAM:
+        return uop
+    return uop | {f"{operand}_source": Source.REGISTER, f"{operand}_register": register}
 
 
 def scaled_uops(uop: Uop, rounding: str, scale: tuple[int, int] | None, *, left: bool) -> list[Uop]:

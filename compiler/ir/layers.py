@@ -12,8 +12,8 @@ import numpy.typing as npt
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.model.graph import Tensor
 
-__all__ = ["ByteTable", "Elementwise", "GROUP", "Graph", "Layer", "Mac", "MaxPool", "Pad", "RowProgram", "Steps",
-           "Wide"]
+__all__ = ["After", "ByteTable", "Elementwise", "GROUP", "Graph", "Layer", "Mac", "MaxPool", "Pad", "RowProgram",
+           "Steps", "Wide"]
 
 #: The array combines this many bytes of this many pixels into one word.
 GROUP = 4
@@ -95,6 +95,21 @@ class ByteTable:
 
 
 @dataclass(frozen=True, eq=False)
+class After:
+    """An elementwise program over the results of a convolution and another operand, its layer's second input.
+
+    Members
+    -------
+    uops, tables : those of `Elementwise`
+    position : operand of the results: 0 stream A, 1 stream B; the other stream has the other operand
+    """
+
+    uops: tuple[dict[str, int], ...]
+    tables: tuple[IntArray | None, IntArray | None]
+    position: int
+
+
+@dataclass(frozen=True, eq=False)
 class Mac(Layer):
     """Multiply-accumulate over windows, then requantize.
 
@@ -108,6 +123,8 @@ class Mac(Layer):
         division by a constant); "shift": no product, shift half away from zero; "steps": by `steps`; "wide": by `wide`
     pad_value : the value of taps outside the image
     output_table : the table in which results are looked up last; such a layer has no other table and no `wide`
+    after : the program that goes on with the results, before they are looked up; such a layer has no `wide`, and an
+        `output_table` only if the program has no tables
     """
 
     depthwise: bool
@@ -130,12 +147,15 @@ class Mac(Layer):
     steps: Steps | None = None
     wide: Wide | None = None
     output_table: ByteTable | None = None
+    after: After | None = None
 
     @property
     def tables(self) -> tuple[IntArray | None, IntArray | None]:
         """Contents of tables 1 and 2."""
         if self.output_table is not None:
             return self.output_table.tables
+        if self.after is not None:
+            return self.after.tables
         return (self.input_table, None if self.steps is None else self.steps.table)
 
     @property

@@ -57,7 +57,7 @@ def cascades(layer: Layer) -> bool:
         return False
     # Multipliers of two words and programs of a dozen micro-operations do not fit in addition to those of a group.
     return isinstance(layer, Elementwise | MaxPool) or (
-        isinstance(layer, Mac) and layer.region is None and layer.wide is None)
+        isinstance(layer, Mac) and layer.region is None and layer.wide is None and layer.after is None)
 
 
 def _rows_read(layer: Layer, position: int, cut: tuple[int, int]) -> tuple[int, int]:

@@ -11,6 +11,7 @@
 * A permutation of axes becomes a transpose within the scratchpad (`transpose.py`).
 * An elementwise layer of few words uses no tables (`tables.py`).
 * Elementwise layers of few words are merged (`fuse.py`).
+* An elementwise layer goes on with the results of a convolution (`after_results.py`).
 * Results of a convolution are looked up before they are written (`output_tables.py`).
 * Byte tables share the entries of one table (`packed_tables.py`).
 * An elementwise layer whose channels would leave most lanes of a word empty works on dense bytes.
@@ -25,6 +26,7 @@ from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.staged import Flat, Resize
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
+from tq_hw.compiler.specialize.after_results import join_results
 from tq_hw.compiler.specialize.fuse import fuse
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
@@ -65,7 +67,8 @@ def specialize(graph: Graph, config: Config) -> Graph:
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         for each in parts or [as_transpose(_dense(_pairs(layer, config), config), config)]:
             done += planes_on_array(each, config) or [as_transpose(each, config, _FEW_BYTES, few=0)]
-    return replace(graph, layers=tuple(pack_tables(look_up_results(graph, fuse(graph, done, config)))))
+    return replace(graph, layers=tuple(pack_tables(look_up_results(graph, join_results(graph, fuse(
+        graph, done, config), config)))))
 
 
 def _too_large(layer: Lstm, config: Config) -> bool:

@@ -3,13 +3,13 @@
 Correct bytes alone do not show that no element is missing from a sum or a maximum.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import numpy as np
 
 from tq_hw.compiler.ir.chain import Chain
-from tq_hw.compiler.ir.layers import Elementwise, MaxPool
+from tq_hw.compiler.ir.layers import Elementwise, Mac, MaxPool
 from tq_hw.compiler.ir.meaning import Scratch, Streams, Walk, pixels
 from tq_hw.compiler.ir.staged import Columns, Flat
 from tq_hw.compiler.ir.value import Value
@@ -30,7 +30,9 @@ def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
     """Check the repeats of an operation, and that its results are complete."""
     f, layer = machine.fields, machine.contents.graph.layers[machine.operation.layer]
     if isinstance(layer, Elementwise):
-        _facing(machine, layer, meaning)
+        _facing(machine, layer, meaning, zip(layer.inputs, (meaning.a, meaning.b), strict=False))
+    elif isinstance(layer, Mac) and layer.after is not None:
+        _facing(machine, layer, meaning, [(layer.inputs[1], meaning.a if layer.after.position else meaning.b)])
     elif isinstance(layer, Chain):
         _facing_all(machine, layer, meaning)
     elif isinstance(layer, MaxPool):
@@ -47,12 +49,13 @@ def _collected(machine: Machine) -> Collected:
     return machine.collected.setdefault(machine.operation.layer, Collected())
 
 
-def _facing(machine: Machine, layer: Elementwise, meaning: Streams) -> None:
+def _facing(machine: Machine, layer: Elementwise | Mac, meaning: Streams,
+            streams: Iterable[tuple[Value, Walk | None]]) -> None:
     """Check that each output element depends on the input elements at its index, or on an input of one pixel."""
     out = meaning.out
     if out is None or (out.of, out.made) != (layer.output, False):
         raise DataflowError("its results are not those of its layer")
-    for value, walk in zip(layer.inputs, (meaning.a, meaning.b), strict=False):
+    for value, walk in streams:
         _, h, w, c = layer.output.shape
         wanted = pixels(value, (out.start // (h * w * c), out.at // machine.config.block, 0), machine.config.block,
                         (0, 0))
