@@ -46,6 +46,7 @@ from tq_hw.compiler.rewrite.groups import parts_of_groups
 from tq_hw.compiler.rewrite.pools import pools_of_lines
 from tq_hw.compiler.rewrite.rewrite import Pattern
 from tq_hw.compiler.search import search
+from tq_hw.compiler.specialize.attention import attention_inside
 from tq_hw.compiler.specialize.in_place import in_place
 from tq_hw.compiler.specialize.matrices import whole_matrices
 from tq_hw.compiler.specialize.one_shape import one_shape
@@ -158,7 +159,8 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
     verify_places(legal, graph)
     observe("in_place", graph)
 
-    transposed = whole_matrices(join_product_tables(transpose_scores(graph, config), config), config)
+    transposed = join_product_tables(transpose_scores(graph, config), config)
+    transposed = attention_inside(whole_matrices(transposed, config), config)
     verify_makers(graph, transposed)
     graph = transposed
     observe("products", graph)

@@ -43,6 +43,7 @@ class _Stream:
     -------
     base, row_step, element_step : first word; words from one row of slots to the next, from one element to the next
     walk : meaning of the first element
+    col_step : words from one slot of a row to the next
     """
 
     base: int
@@ -50,10 +51,12 @@ class _Stream:
     element_step: int
     walk: Walk
     access: Access
+    col_step: int = 1
 
     def fields(self, name: str) -> dict[str, int]:
         """Return the fields of the stream for one element."""
-        return {f"{name}_base": self.base, f"{name}_col_step": 1, f"{name}_row_step": signed_step(self.row_step)}
+        return {f"{name}_base": self.base, f"{name}_col_step": signed_step(self.col_step),
+                f"{name}_row_step": signed_step(self.row_step)}
 
     def elements(self, name: str, rows: int, copies: int) -> tuple[dict[str, int], Walk]:
         """Return fields and walk with a block for each element of `rows` bytes, or for `copies` of them, a row each."""
@@ -75,6 +78,10 @@ class _Columns:
         config = self.config = self.emitter.config
         parts = parts_of(self.layer.program, self.layer.numbers)
         _, self.count, self.height, self.width = self.layer.output.shape
+        #: Elements of a row, and bytes from one to the next.
+        if self.layer.upright:
+            self.count, self.height = self.height, self.count
+        self.element_bytes = self.width if self.layer.upright else self.height * self.width
         clear, step, rest = each_lane(start()), each_lane(maximum(False)), each_lane(difference(parts))
         adds, code = each_lane(summand(parts, False)), scalars_of(parts)
         self.has_maximum = parts.less is None
@@ -109,13 +116,19 @@ class _Columns:
         if source is None or target is None:
             self._from_memory()
             return
-        for cols, blocks in self._tiles():
-            width, slots = cols[1] - cols[0], (cols[1] - cols[0]) * (blocks[1] - blocks[0])
+        blocks = block_count(self.width, self.config)
+        for cols, part in self._tiles():
+            ends = ((self.layer.inputs[0], source), (self.layer.output, target))
+            if self.layer.upright:
+                width = part[1] - part[0]
+                self._tile(width, width * (cols[1] - cols[0]), *(
+                    self._matrices(value, view, cols[0], part[0]) for value, view in ends))
+                continue
+            width, slots = cols[1] - cols[0], (cols[1] - cols[0]) * (part[1] - part[0])
             self._tile(width if self.height > 1 else slots, slots, *(
-                self._resident(value, view, cols[0], blocks[0])
-                for value, view in ((self.layer.inputs[0], source), (self.layer.output, target))))
-        self.emitter.finish(self.layer, target, Rect(0, (0, self.count), (0, self.height), (
-            0, block_count(self.width, self.config))))
+                self._resident(value, view, cols[0], part[0]) for value, view in ends))
+        _, rows, width, _ = self.layer.output.shape
+        self.emitter.finish(self.layer, target, Rect(0, (0, rows), (0, width), (0, blocks)))
 
     def _tiles(self) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
         """Columns and blocks that fit in registers: whole blocks, if one fits."""
@@ -132,10 +145,28 @@ class _Columns:
         return _Stream(view.address(0, block, col), view.block_pitch, view.row_pitch, walk, view.access(
             (0, self.count), (0, block_count(self.width, self.config))))
 
+    def _matrices(self, value: Value, view: View, matrix: int, block: int) -> _Stream:
+        """Words of a resident value of upright matrices: slots of a row are blocks, rows are matrices."""
+        lanes, whole = self.config.block, self.count * self.width
+        walk = Walk(value, self.width, matrix * whole, block * lanes, row=whole, col=lanes)
+        return _Stream(view.address(matrix, block, 0), view.row_pitch, view.col_pitch, walk, view.access(
+            (0, self.height), (0, block_count(self.width, self.config))), view.block_pitch)
+
     def _from_memory(self) -> None:
-        """Process as many lanes as fit in the scratchpad, in two buffers if that takes fewer cycles."""
+        """Process the rows of all matrices, or of one upright matrix after the other."""
+        whole = self.count * self.width
+        if self.layer.upright:
+            for matrix in range(self.height):
+                self._some_from_memory(matrix * whole, self.width)
+        else:
+            self._some_from_memory(0, self.height * self.width)
+
+    def _some_from_memory(self, start: int, rows: int) -> None:
+        """Process as many lanes as fit in the scratchpad, in two buffers if that takes fewer cycles.
+
+        The first of the `rows` rows begins at byte `start`.
+        """
         emitter, count, block, room = self.emitter, self.count, self.config.block, self.plan.out_words // self.count
-        rows = self.height * self.width
         slots = ceil_div(rows, block)
         ways = [(tile, buffers) for buffers in (1, 2) for tile in range(1, min(self.limit, slots, room // buffers) + 1)]
         tile, buffers = min(ways, key=lambda way: self._cycles(slots, *way))
@@ -144,10 +175,10 @@ class _Columns:
             width = min(tile, slots - first)
             base = self.plan.out_bases[0] + number % buffers * tile * count
             low, lanes = first * block, min(rows - first * block, width * block)
-            access = source.load(low, lanes, base, count, rows)
-            self._tile(width, width, *(_Stream(base, 0, width, elements.walk(low, rows), access)
+            access = source.load(start + low, lanes, base, count, rows)
+            self._tile(width, width, *(_Stream(base, 0, width, elements.walk(low, rows, start), access)
                                        for elements in (source, target)))
-            target.store(low, lanes, base, count, rows)
+            target.store(start + low, lanes, base, count, rows)
 
     def _cycles(self, slots: int, tile: int, buffers: int) -> float:
         """Estimate the cycles of all tiles: a maximum or sum waits for the one before it, a result for its element."""
@@ -188,16 +219,14 @@ class _Columns:
 
     def _collect(self, code: RowCode, registers: dict[str, int], source: _Stream, again: bool) -> None:
         """Visit all elements of each row; rows of slots have different elements, or with `again` the same."""
-        rows = self.height * self.width
         walk = registers | source.fields("a") | ({"a_row_step": 0} if again else {}) | {
             "a_repeat1_step": signed_step(source.element_step)}
         row_operation(self.emitter, code, walk, (source.access,), replace(
-            source.walk, repeat1=rows, row=0 if again else source.walk.row))
+            source.walk, repeat1=self.element_bytes, row=0 if again else source.walk.row))
 
     def _each(self, code: RowCode, registers: dict[str, int], copies: int, source: _Stream, target: _Stream) -> None:
         """Apply a program to each element."""
-        rows = self.height * self.width
-        (fields, taken), (out_fields, made) = (stream.elements(name, rows, copies)
+        (fields, taken), (out_fields, made) = (stream.elements(name, self.element_bytes, copies)
                                                for stream, name in ((source, "a"), (target, "out")))
         row_operation(self.emitter, code, registers | fields | out_fields | {"out_blocks": self.count // copies},
                       (source.access,), taken, made, (target.access,))

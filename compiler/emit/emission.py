@@ -10,6 +10,7 @@ from tq_hw.compiler.emit.long_rows import emit_long_rows
 from tq_hw.compiler.emit.lstm import emit_lstm
 from tq_hw.compiler.emit.mac import emit_mac
 from tq_hw.compiler.emit.matmul import emit_matmul
+from tq_hw.compiler.emit.matmul_parts import emit_parts
 from tq_hw.compiler.emit.move import emit_move
 from tq_hw.compiler.emit.plane_mac import emit_plane_mac
 from tq_hw.compiler.emit.pool import emit_max_pool
@@ -21,7 +22,7 @@ from tq_hw.compiler.ir.chain import Chain
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac, MaxPool, Pad, RowProgram
 from tq_hw.compiler.ir.lstm import Lstm
 from tq_hw.compiler.ir.sixteen import PlaneMac
-from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Resize, Transpose
+from tq_hw.compiler.ir.staged import Columns, Flat, LongRows, MatMul, Move, OneHot, Parts, Resize, Transpose
 from tq_hw.compiler.plan.places import LayerPlan
 
 __all__ = ["emission"]
@@ -57,7 +58,11 @@ def emission(emitter: Emitter, layer: Layer, plan: LayerPlan) -> Iterator[None]:
         case PlaneMac():
             emit_plane_mac(emitter, layer, plan)
         case MatMul():
-            emit_matmul(emitter, layer, plan)
+            emit_matmul(emitter, layer, plan, layer.output)
+        case Parts() if all(map(emitter.is_resident, layer.inputs)):
+            emit_parts(emitter, layer, plan)
+        case Parts():
+            emit_matmul(emitter, layer.product, plan, layer.output)
         case Transpose() if emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output):
             emit_transpose(emitter, layer, plan)
         case Transpose() if transposed_through(emitter, layer, plan):

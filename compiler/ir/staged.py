@@ -1,13 +1,13 @@
 """Layers that load their inputs from memory in their own order, and store their outputs there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tq_hw.compiler.ir.layers import Layer, Steps
 from tq_hw.compiler.ir.value import ELEMENT_BYTES, IntArray
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
-__all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "Resize", "Staged", "Transpose"]
+__all__ = ["Columns", "Copy", "Flat", "LongRows", "MatMul", "Move", "OneHot", "Parts", "Resize", "Staged", "Transpose"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,15 +108,25 @@ class Columns(Staged):
     """A program over transposed rows: [1, elements of a row, rows in two dimensions]; otherwise like `RowProgram`.
 
     It works within the scratchpad if both tensors are there.
+
+    Members
+    -------
+    upright : whether the shape is [1, matrices, elements of a row, rows of a matrix]
     """
 
     program: str
     numbers: dict[str, int]
     tables: tuple[IntArray | None, IntArray | None] = (None, None)
+    upright: bool = False
+
+    @property
+    def elements(self) -> int:
+        """Elements of a row."""
+        return self.output.shape[2 if self.upright else 1]
 
     def minimum_words(self, config: Config) -> int:
         """Words for one word of every element."""
-        return self.output.shape[1]
+        return self.elements
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,3 +217,40 @@ class MatMul(Staged):
         block_words = config.slices * config.gemm_rows
         out_words = ceil_div(self.inputs[1].shape[3], config.block) * (1, 6, 6)[self.out_type]
         return min(4 + blocks * (3 * block_words + 1) + out_words, 8 + 2 * (4 * block_words + 2 + out_words))
+
+
+@dataclass(frozen=True, eq=False)
+class Parts(Staged):
+    """A product whose matrices are parts of whole tensors, the inputs and the output of this layer.
+
+    It works within the scratchpad if both inputs are there, else as the product, whose inputs and output are views.
+
+    Members
+    -------
+    matrices : the product; its operands are parts of values that had the places of this layer's
+    """
+
+    matrices: MatMul
+
+    @property
+    def product(self) -> MatMul:
+        """The product with parts of this layer's values as operands."""
+        left, right, output = (whole if part.alias_of is None else replace(part, alias_of=whole) for part, whole in zip(
+            (*self.matrices.inputs, self.matrices.output), (*self.inputs, self.output), strict=True))
+        return replace(self.matrices, inputs=(left, right), output=output)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the model."""
+        return self.matrices.macs
+
+    @property
+    def tables(self) -> tuple[IntArray | None, IntArray | None]:
+        """Contents of tables 1 and 2."""
+        return self.matrices.tables
+
+    def minimum_words(self, config: Config) -> int:
+        """Words of the product through memory, or of a zero point for the whole depth and a row of results."""
+        blocks, made = (ceil_div(value.shape[3], config.block) for value in (
+            self.matrices.inputs[0], self.matrices.output))
+        return max(self.matrices.minimum_words(config), 4 + (blocks + 1) * config.block + made)

@@ -6,7 +6,7 @@ from itertools import accumulate
 from operator import itemgetter
 
 from tq_hw.compiler.ir.layers import Layer, Mac
-from tq_hw.compiler.ir.staged import Columns, Staged, Transpose
+from tq_hw.compiler.ir.staged import Columns, Parts, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
 from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
@@ -101,13 +101,17 @@ class Residents:
         return list(accumulate(changes[:-1]))
 
     def settle(self) -> None:
-        """Send all tensors of a layer that works within the scratchpad to memory if one of them is there."""
+        """Send all tensors of a layer that works within the scratchpad to memory if one of them is there.
+
+        The results of a product of parts may be in memory.
+        """
         before = None
         while before != self.resident:
             before = self.resident.copy()
             for layer in self.facts.graph.layers:
                 ends = {id(value) for value in (*layer.inputs, layer.output)}
-                if isinstance(layer, Columns | Transpose) and not ends <= self.resident:
+                needed = {id(value) for value in layer.inputs} if isinstance(layer, Parts) else ends
+                if isinstance(layer, Columns | Parts | Transpose) and not needed <= self.resident:
                     self.resident -= ends
 
     def _roll(self, key: int) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from tq_hw.compiler.ir.fold import FoldPlan
 from tq_hw.compiler.ir.layers import Graph, Layer, Mac, Pad
-from tq_hw.compiler.ir.staged import Columns, Staged, Transpose
+from tq_hw.compiler.ir.staged import Columns, Parts, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.fold import plan_fold
 from tq_hw.compiler.plan.hosts import find_hosts, find_slices
@@ -16,7 +16,7 @@ __all__ = ["Uses"]
 
 def _by_memory(layer: Layer) -> bool:
     """Whether a layer always reads its inputs from memory."""
-    return isinstance(layer, Pad | Staged) and not isinstance(layer, Columns | Transpose)
+    return isinstance(layer, Pad | Staged) and not isinstance(layer, Columns | Parts | Transpose)
 
 
 class Uses:

@@ -17,7 +17,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, MaxPool, Ro
 from tq_hw.compiler.ir.staged import Copy, Move, Resize
 from tq_hw.compiler.ir.value import Pitch, Value
 
-__all__ = ["in_place"]
+__all__ = ["in_place", "part_of"]
 
 Offsets = npt.NDArray[np.int64]
 #: Larger tensors are copied: the search for a place takes about forty bytes of memory for each of their bytes.
@@ -121,9 +121,17 @@ def _part(graph: Graph, move: Move, copy: Copy) -> tuple[Value, Value] | None:
 
 
 def _slice(graph: Graph, move: Move) -> Value | None:
-    """Return the output of a move of one copy as a part of its input."""
+    """Return the output of a move of one copy as a part of its input, if it can be there."""
+    if _fixed(graph, move.output):
+        return None
+    part = part_of(move)
+    return part if part is not None and part.pitch and _fits(graph, move.output, part.pitch, move) else None
+
+
+def part_of(move: Move) -> Value | None:
+    """Return the output of a move of one copy as a part of its input; None if it is none."""
     copy, output = move.copies[0], move.output
-    if copy.source < 0 or _fixed(graph, output) or move.inputs[copy.source].root.initial is not None:
+    if copy.source < 0 or move.inputs[copy.source].root.initial is not None:
         return None
     source_value = move.inputs[copy.source]
     source, target = _offsets(copy)
@@ -132,9 +140,7 @@ def _slice(graph: Graph, move: Move) -> Value | None:
     offsets = np.full(output.size_bytes, -1)
     offsets[target] = source
     place = _place(output, offsets) if offsets.min() >= 0 else None
-    if place is None or not _fits(graph, output, place, move):
-        return None
-    return replace(output, alias_of=source_value, pitch=place, flip=source_value.flip)
+    return None if place is None else replace(output, alias_of=source_value, pitch=place, flip=source_value.flip)
 
 
 def _replaced(graph: Graph, places: dict[Value, Value], layers: dict[Move, Move | None]) -> Graph:

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, RowProgram
-from tq_hw.compiler.ir.staged import Staged, Transpose
+from tq_hw.compiler.ir.staged import Parts, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
-from tq_hw.compiler.specialize.transpose import as_transpose
+from tq_hw.compiler.specialize.transpose import FEW_BYTES, as_transpose
 from tq_hw.isa.config import Config
 
 __all__ = ["one_shape"]
@@ -31,7 +31,10 @@ def _by_pixel(layer: Layer) -> bool:
 
 
 def _goes_through_memory(layer: Layer, config: Config) -> bool:
-    return isinstance(layer, Staged) and not isinstance(as_transpose(layer, config), Transpose)
+    if not isinstance(layer, Staged) or isinstance(layer, Parts):
+        return False
+    return not any(isinstance(made, Transpose) for made in (as_transpose(layer, config), as_transpose(
+        layer, config, FEW_BYTES, few=0)))
 
 
 def _pixels(layer: Layer) -> list[Value]:

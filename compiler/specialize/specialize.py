@@ -38,16 +38,13 @@ from tq_hw.compiler.specialize.resize import resize_on_array
 from tq_hw.compiler.specialize.spread_products import spread_products
 from tq_hw.compiler.specialize.spread_words import spread_words
 from tq_hw.compiler.specialize.tables import without_tables
-from tq_hw.compiler.specialize.transpose import as_transpose
+from tq_hw.compiler.specialize.transpose import FEW_BYTES, as_transpose
 from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.isa.uop import Alu, Destination, Source
 from tq_hw.sim.golden.softmax import softmax_of_table
 
 __all__ = ["specialize"]
-
-#: Least bytes of a transpose of few words.
-_FEW_BYTES = 256
 
 #: Words that may be unused between constants of two kinds in the ring.
 _RING_WASTE_WORDS = 16
@@ -66,7 +63,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
             continue
         parts = resize_on_array(layer, config) if isinstance(layer, Resize) else None
         for each in parts or [as_transpose(_dense(_pairs(layer, config), config), config)]:
-            done += planes_on_array(each, config) or [as_transpose(each, config, _FEW_BYTES, few=0)]
+            done += planes_on_array(each, config) or [as_transpose(each, config, FEW_BYTES, few=0)]
     return replace(graph, layers=tuple(pack_tables(look_up_results(graph, join_results(graph, fuse(
         graph, done, config), config)))))
 

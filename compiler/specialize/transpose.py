@@ -10,7 +10,9 @@ from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.transposes import THROUGH_CYCLES, byte_cycles, digit_cycles, transposed_words
 from tq_hw.isa.config import Config
 
-__all__ = ["as_transpose", "move_cycles"]
+__all__ = ["FEW_BYTES", "as_transpose", "move_cycles"]
+#: Least bytes of a transpose of few words.
+FEW_BYTES = 256
 #: Least bytes for which loading the weights is worth it.
 _LEAST_BYTES = 2048
 

@@ -39,8 +39,8 @@ def check_whole(machine: Machine, meaning: Streams, found: Uses) -> None:
         _pooled(machine, layer, meaning)
     elif isinstance(layer, Flat) and layer.body:
         _rows(machine, layer, meaning, found)
-    elif isinstance(layer, Columns) and found.streams.get("a") and f["repeat1"] * f["repeat2"] != layer.output.shape[1]:
-        raise DataflowError(f"it reads {f['repeat1'] * f['repeat2']} of the {layer.output.shape[1]} elements of a row")
+    elif isinstance(layer, Columns) and found.streams.get("a") and f["repeat1"] * f["repeat2"] != layer.elements:
+        raise DataflowError(f"it reads {f['repeat1'] * f['repeat2']} of the {layer.elements} elements of a row")
     if not (found.reduces and found.streams):
         _all_collected(machine)
 

@@ -8,16 +8,20 @@ __all__ = ["attention"]
 
 
 def attention(queries: int, keys: int, heads: int, width: int, *, between: str = "", apart: bool = False,
-              shown: bool = False) -> bytes:
+              shown: bool = False, dense: bool = False) -> bytes:
     """Return a model whose inputs [1, tokens, heads * width] are queries, keys and values; the output is like queries.
 
     `between` is what scores go through before SOFTMAX: nothing, a "scale", a "mask". `apart`: BATCH_MATMUL turns the
-    keys, not TRANSPOSE. `shown`: scores are an output, too.
+    keys, not TRANSPOSE. `shown`: scores are an output, too. `dense`: each input goes through a dense layer first.
     """
     b = ModelBuilder("attention")
 
     def split(tokens: int, point: int, order: tuple[int, ...]) -> int:
         x = b.input((1, tokens, heads * width), scale=0.03, zero_point=point)
+        if dense:
+            weights = np.random.default_rng(point + 7).integers(-127, 128, (heads * width,) * 2, np.int8)
+            x = b.add("FULLY_CONNECTED", [x, b.constant(weights, scale=0.01)], keep_num_dims=True, scale=0.05,
+                      zero_point=-point)
         parts = b.add("RESHAPE", [x, b.constant([1, tokens, heads, width])], shape=(1, tokens, heads, width))
         return b.add("TRANSPOSE", [parts, b.constant(list(order))])
 
