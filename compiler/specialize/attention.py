@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer
 from tq_hw.compiler.ir.staged import Columns, MatMul, Move, Parts, Staged, Transpose
-from tq_hw.compiler.ir.value import Value
+from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.compiler.specialize.in_place import part_of
 from tq_hw.compiler.specialize.transpose import FEW_BYTES, as_transpose
@@ -26,7 +26,13 @@ _EIGHTHS = 5
 
 @dataclass
 class _Attention:
-    """The layers of an attention, and what replaces them."""
+    """The layers of an attention, and what replaces them.
+
+    Members
+    -------
+    gone, made : layers before and after
+    results, whole : the second product's results, and the matrix that they are rows of
+    """
 
     gone: list[Layer]
     made: list[Layer]
@@ -64,6 +70,11 @@ def _attention(layers: Sequence[Layer], program: Columns, config: Config, users:
                 first.inputs[1], after.inputs[0])) or not _stays(layers, left.root, config):
         return None
     _, heads, keys, queries = first.output.shape
+    across = Pitch(0, queries, heads * queries)
+    if first.output.place != across or after.inputs[1].place != across or any(
+            value.root.shape != (1, keys, heads, queries)
+            for value in (first.output, after.inputs[1], *(layer.output for layer in (*between, program)))):
+        return None
     scores = _upright((*between, program), first.output.root, (1, heads, keys, queries))
     whole = replace(after.output, shape=(1, 1, heads * after.output.shape[2], queries))
     tensors = [left.root, first.inputs[1].root, after.inputs[0].root, scores[0], scores[-1]]
