@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, RowProgram
 from tq_hw.compiler.ir.staged import Columns, Copy, MatMul, Move, Staged
 from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.specialize.in_place import in_place
+from tq_hw.compiler.specialize.matrices import whole_matrices
 from tq_hw.compiler.specialize.moved import joined_moves, transposed
 from tq_hw.compiler.specialize.rows import columns_of, lies_across, rows_again, upright_cycles
 from tq_hw.compiler.specialize.transpose import move_cycles
@@ -138,7 +139,7 @@ def transpose_scores(graph: Graph, config: Config) -> Graph:
         again = rows_again(program, across.results, config)
         changes = [_both(users, program, across), (across.gone, [*across.made, again])]
         ways = [layers, *(_replaced(graph, apart, change) for change in changes if change is not None)]
-        layers = min(ways, key=lambda way: _moved_cycles(way, config))
+        layers = min(ways, key=lambda way: _moved_cycles(replace(graph, layers=tuple(way)), config))
     return replace(graph, layers=tuple(layers))
 
 
@@ -174,8 +175,9 @@ def _replaced(graph: Graph, layers: list[Layer], change: tuple[list[Layer], list
     return list(in_place(replace(graph, layers=tuple(changed))).layers)
 
 
-def _moved_cycles(layers: list[Layer], config: Config) -> float:
+def _moved_cycles(graph: Graph, config: Config) -> float:
     """Estimate the cycles of all moves, and those of programs because their rows do not lie across."""
+    layers = whole_matrices(graph, config).layers
     results = {id(layer.output) for layer in layers if isinstance(layer, Columns)}
     return sum(move_cycles(layer, config, inside=id(layer.inputs[0]) in results) if isinstance(layer, Move) else
                upright_cycles(layer, config) if isinstance(layer, RowProgram) else 0 for layer in layers)
