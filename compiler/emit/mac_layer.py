@@ -50,8 +50,8 @@ class MacLayer:
         #: The layers that are cut into rectangles, in order: row phases, or the layer itself.
         self.layers = self.plan.row_phases or (self.layer,)
         self.layer = self.layers[0]
-        #: Rows and columns of the other operand of the program that goes on with the results, and their view.
-        self.operand: tuple[tuple[tuple[int, int], tuple[int, int]], View] | None = None
+        #: Rows, columns and blocks of the other operand of the program that goes on with the results, and their view.
+        self.operand: tuple[tuple[tuple[int, int], ...], View] | None = None
         self.column_phases: dict[tuple[int, int], list[ColumnPhases]] = {}
         self.packed = pack(self.layer, self.plan, config)
         self.out_blocks = ceil_div(self.layer.output.shape[3], config.cols)
@@ -224,9 +224,11 @@ class MacLayer:
         one = value.shape[1:3] == (1, 1) != (height, width)
         first = rect.image * value.shape[1]
         rows, cols = ((first, first + 1), (0, 1)) if one else ((first + rect.rows[0], first + rect.rows[1]), rect.cols)
-        if self.operand is None or self.operand[0] != (rows, cols):
-            whole = (0, block_count(channels, self.config))
-            self.operand = (rows, cols), self.emitter.source(self.layer, self.plan, 1, rows, cols, whole)
+        all_blocks = block_count(channels, self.config)
+        # Where channels are cut, a strip has room for those of an operation.
+        part = (rows, cols, (0, all_blocks) if self.plan.blocks >= all_blocks else blocks)
+        if self.operand is None or self.operand[0] != part:
+            self.operand = part, self.emitter.source(self.layer, self.plan, 1, *part)
         view, at, stride = self.operand[1], (rows[0], blocks[0], cols[0]), (0, 0) if one else (1, 1)
         name = "ba"[after.position]
         walk = pixels(value, at, self.config.block, stride)

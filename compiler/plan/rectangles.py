@@ -93,7 +93,7 @@ class Rectangles:
         (sy, sx), (ey, ex), _ = window(layer)
         fold = self.folds[index]
         ins = []
-        for value in layer.inputs:
+        for position, value in enumerate(layer.inputs):
             n, h, w, c = value.shape
             if self.kept(value):
                 ins.append(0)
@@ -101,7 +101,7 @@ class Rectangles:
             in_rows = min(h, (rows - 1) * sy + ey)
             if isinstance(layer, Pad):
                 ins.append(0)
-            elif fold is not None:
+            elif fold is not None and not position:
                 ins.append(in_rows * fold.pieces * odd(fold.words(cols)))
             else:
                 in_blocks = min(blocks, block_count(c, self.config)) if _cuts_channels(layer) else block_count(

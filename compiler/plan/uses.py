@@ -83,7 +83,7 @@ class Uses:
         if key in self.defined:
             maker = self.graph.layers[self.defined[key]]
             if isinstance(maker, Transpose):
-                return True
+                return key in self.users or key in self.aliased or self.whole
             if (key not in self.users and not self.whole) or (isinstance(maker, Staged) and _by_memory(maker)):
                 return False
             return not self.read_from_memory(key)

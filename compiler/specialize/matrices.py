@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import Graph, Layer
-from tq_hw.compiler.ir.staged import Columns, Move
+from tq_hw.compiler.ir.staged import Columns, MatMul, Move
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.transposes import digit_cycles
@@ -20,15 +20,18 @@ __all__ = ["whole_matrices"]
 
 
 def whole_matrices(graph: Graph, config: Config) -> Graph:
-    """Return the graph in which copies that transpose one small matrix read and write it as such."""
+    """Return the graph in which small matrices that are transposed for products, or after them, are whole."""
     kept = {value.root for value in (*graph.inputs, *graph.outputs)}
-    #: They may be in the scratchpad in their own shape.
+    #: Results of programs may be in the scratchpad in their own shape.
     results = {layer.output for layer in graph.layers if isinstance(layer, Columns)}
+    products = {layer.output.root for layer in graph.layers if isinstance(layer, MatMul)}
+    others = {value.root for layer in graph.layers if not isinstance(layer, MatMul) for value in layer.inputs}
     new: dict[Value, Value] = {}
     layers: list[Layer] = []
     for layer in graph.layers:
         size = _matrix(layer)
-        if size is None or layer.output in kept or layer.inputs[0] in results:
+        if (size is None or layer.output in kept or layer.inputs[0] in results
+                or layer.output in others and layer.inputs[0].root not in products):
             layers.append(layer)
             continue
         rows, cols = size

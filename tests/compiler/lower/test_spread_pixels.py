@@ -53,11 +53,14 @@ def test_a_constant_for_all_images() -> None:
 
 
 def test_what_is_spread() -> None:
-    """One pixel for several images, rows or columns of pixels, a short line of pixels, one byte of each pixel."""
-    for shapes in (((3, 6, 8, 20), (1, 1, 1, 20)), ((1, 6, 8, 20), (1, 6, 1, 20)), ((1, 1, 8, 20), (1, 1, 1, 20)),
-                   ((1, 6, 8, 20), (1, 6, 8, 1))):
+    """One pixel for several images, rows or columns of pixels, a short line of pixels."""
+    for shapes in (((3, 6, 8, 20), (1, 1, 1, 20)), ((1, 6, 8, 20), (1, 6, 1, 20)), ((1, 1, 8, 20), (1, 1, 1, 20))):
         assert set(inputs_of("MUL", shapes)) == {np.broadcast_shapes(*shapes)}
 
 
+def test_a_byte_of_each_pixel_is_one_word() -> None:
+    assert inputs_of("MUL", ((1, 6, 8, 20), (1, 6, 8, 1))) == [(1, 6, 8, 20), (1, 6, 8, 16)]
+
+
 def test_one_pixel_and_a_byte_of_each() -> None:
-    assert inputs_of("MUL", ((1, 6, 8, 1), (1, 1, 1, 20))) == [(1, 6, 8, 20), (1, 1, 1, 20)]
+    assert inputs_of("MUL", ((1, 6, 8, 1), (1, 1, 1, 20))) == [(1, 6, 8, 16), (1, 1, 1, 20)]

@@ -75,6 +75,12 @@ def test_a_table_after_a_program_without_tables() -> None:
     assert layers[0].output_table is not None
 
 
+def test_windows_of_few_channels_and_another_operand() -> None:
+    """Only the image has strips of windows."""
+    layers = _layers(_model(whole=True, side=32, channels=40, depth=3), "tiny")
+    assert [type(layer) for layer in layers] == [Mac]
+
+
 def test_the_serial_machine() -> None:
     assert [type(layer) for layer in _layers(_model(side=12, channels=8, depth=6), "serial")] == [Mac]
 
