@@ -9,7 +9,7 @@ PASSES = {
     "legalize": "every operator is lowered to layers or host edges; all constants are integers",
     "in_place": "a tensor inside another tensor's bytes is a view of it; copies that only placed it there are gone",
     "products": "attention scores are transposed where SOFTMAX has one row per lane; tables after matrix products are "
-                "part of them",
+                "part of them; the products of small attentions are parts of whole tensors",
     "one_shape": "layers on single pixels use the rows and columns of their neighbours",
     "specialize": "every layer has the form that is fastest on this configuration; the integers are unchanged",
     "spread_rows": "rows of SOFTMAX, LOG_SOFTMAX and L2_NORMALIZATION fit the registers of the vector unit",

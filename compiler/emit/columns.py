@@ -77,10 +77,9 @@ class _Columns:
     def __post_init__(self) -> None:
         config = self.config = self.emitter.config
         parts = parts_of(self.layer.program, self.layer.numbers)
-        _, self.count, self.height, self.width = self.layer.output.shape
-        #: Elements of a row, and bytes from one to the next.
-        if self.layer.upright:
-            self.count, self.height = self.height, self.count
+        _, matrices, rows, self.width = self.layer.output.shape
+        #: Elements of a row; matrices of rows; bytes from one element to the next.
+        self.count, self.height = self.layer.elements, matrices if self.layer.upright else rows
         self.element_bytes = self.width if self.layer.upright else self.height * self.width
         clear, step, rest = each_lane(start()), each_lane(maximum(False)), each_lane(difference(parts))
         adds, code = each_lane(summand(parts, False)), scalars_of(parts)
@@ -118,15 +117,11 @@ class _Columns:
             return
         blocks = block_count(self.width, self.config)
         for cols, part in self._tiles():
-            ends = ((self.layer.inputs[0], source), (self.layer.output, target))
-            if self.layer.upright:
-                width = part[1] - part[0]
-                self._tile(width, width * (cols[1] - cols[0]), *(
-                    self._matrices(value, view, cols[0], part[0]) for value, view in ends))
-                continue
-            width, slots = cols[1] - cols[0], (cols[1] - cols[0]) * (part[1] - part[0])
-            self._tile(width if self.height > 1 else slots, slots, *(
-                self._resident(value, view, cols[0], part[0]) for value, view in ends))
+            high, wide = cols[1] - cols[0], part[1] - part[0]
+            row = wide if self.layer.upright else high if self.height > 1 else high * wide
+            self._tile(row, high * wide, *(
+                self._resident(value, view, cols[0], part[0])
+                for value, view in ((self.layer.inputs[0], source), (self.layer.output, target))))
         _, rows, width, _ = self.layer.output.shape
         self.emitter.finish(self.layer, target, Rect(0, (0, rows), (0, width), (0, blocks)))
 
@@ -138,19 +133,17 @@ class _Columns:
                 yield cols, part
 
     def _resident(self, value: Value, view: View, col: int, block: int) -> _Stream:
-        """Words of a resident value: an element is a row, block after block."""
-        lanes = self.config.block
+        """Words of a resident value: an element is a row, block after block, or a column, matrix after matrix."""
+        lanes, blocks = self.config.block, block_count(self.width, self.config)
+        if self.layer.upright:
+            whole = self.count * self.width
+            walk = Walk(value, self.width, col * whole, block * lanes, row=whole, col=lanes)
+            return _Stream(view.address(col, block, 0), view.row_pitch, view.col_pitch, walk, view.access(
+                (0, self.height), (0, blocks)), view.block_pitch)
         walk = Walk(value, self.width, col * self.width, block * lanes, row=lanes,
                     col=self.width if self.height > 1 else lanes)
         return _Stream(view.address(0, block, col), view.block_pitch, view.row_pitch, walk, view.access(
-            (0, self.count), (0, block_count(self.width, self.config))))
-
-    def _matrices(self, value: Value, view: View, matrix: int, block: int) -> _Stream:
-        """Words of a resident value of upright matrices: slots of a row are blocks, rows are matrices."""
-        lanes, whole = self.config.block, self.count * self.width
-        walk = Walk(value, self.width, matrix * whole, block * lanes, row=whole, col=lanes)
-        return _Stream(view.address(matrix, block, 0), view.row_pitch, view.col_pitch, walk, view.access(
-            (0, self.height), (0, block_count(self.width, self.config))), view.block_pitch)
+            (0, self.count), (0, blocks)))
 
     def _from_memory(self) -> None:
         """Process the rows of all matrices, or of one upright matrix after the other."""

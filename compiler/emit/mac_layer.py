@@ -220,11 +220,10 @@ class MacLayer:
         """Return the fields of the stream of the other operand, the streams with it, and its access."""
         value, after = self.layer.inputs[1], self.layer.after
         assert after is not None, "only a program that goes on has another operand"
-        height, (_, _, width, channels) = self.layer.output.shape[1], self.layer.output.shape
-        one = value.shape[1:3] == (1, 1) != (height, width)
+        one = value.shape[1:3] == (1, 1) != self.layer.output.shape[1:3]
         first = rect.image * value.shape[1]
         rows, cols = ((first, first + 1), (0, 1)) if one else ((first + rect.rows[0], first + rect.rows[1]), rect.cols)
-        all_blocks = block_count(channels, self.config)
+        all_blocks = block_count(value.shape[3], self.config)
         # Where channels are cut, a strip has room for those of an operation.
         part = (rows, cols, (0, all_blocks) if self.plan.blocks >= all_blocks else blocks)
         if self.operand is None or self.operand[0] != part:

@@ -6,7 +6,7 @@ zero points is in the bias. A zero point of -128 has no int8 negative and takes 
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from tq_hw.isa.layout import ArrayMode
 from tq_hw.isa.sizes import ceil_div
 from tq_hw.sim.golden.arith import wrap_int32
 
-__all__ = ["Product", "Weights", "emit_matmul"]
+__all__ = ["Product", "emit_matmul"]
 
 _Parameters = tuple[dict[str, int], tuple[Access, ...], tuple[bytes, ...]]
 
@@ -47,7 +47,7 @@ class _Rows:
 
 
 @dataclass(frozen=True)
-class Weights:
+class _Weights:
     """A matrix of weights, or one byte for all weights."""
 
     base: int
@@ -162,8 +162,8 @@ class _Tile:
         """Emit the results of the columns of output block `o`."""
         product = self.product
         _, columns, results = product.zeros.split(product.programs)
-        whole = self._weights(o, product.parts[0]) if self.view is not None else None
-        if columns is not None and whole is not None:
+        whole = {part: self._weights(o, part) for part in product.parts} if self.view is not None else {}
+        if columns is not None:
             self._column_sums(columns, whole, o)
         for number, tile in enumerate(self.tiles):
             sums = self._sums(o, tile, whole)
@@ -185,10 +185,10 @@ class _Tile:
         assert self.view is not None
         return self.view
 
-    def _weights(self, o: int, part: tuple[int, int]) -> Weights:
+    def _weights(self, o: int, part: tuple[int, int]) -> _Weights:
         base, access = self.product.load_weights(self.right, o, part)
         cols, first = self.product.cols, self.right * self.product.depth + part[0] * self.config.block
-        return Weights(base, access, Walk(self.layer.inputs[1], cols, first * cols, o * self.config.cols, row=cols))
+        return _Weights(base, access, Walk(self.layer.inputs[1], cols, first * cols, o * self.config.cols, row=cols))
 
     def _row_words(self, tile: tuple[int, int], view: View, part: tuple[int, int]) -> _Rows:
         """Return the rows of the tile for a part of their depth that is in a view."""
@@ -198,13 +198,13 @@ class _Tile:
         return _Rows(view.address(self.left, part[0], row), 1, view.block_pitch,
                      view.access((self.left, self.left + 1), part), walk)
 
-    def _constant(self, part: tuple[int, int], value: int) -> Weights:
+    def _constant(self, part: tuple[int, int], value: int) -> _Weights:
         """Return weights of one value for a part of the depth."""
         product = self.product
         last = part[1] == product.in_blocks and len(product.parts) > 1
-        return Weights(product.last_const_base if last else product.const_base, product.const, value)
+        return _Weights(product.last_const_base if last else product.const_base, product.const, value)
 
-    def _sums(self, o: int, tile: tuple[int, int], whole: Weights | None) -> Sums:
+    def _sums(self, o: int, tile: tuple[int, int], whole: Mapping[tuple[int, int], _Weights]) -> Sums:
         """Emit array operations that add up to the sums of a block; the accumulators stay open between them."""
         product, zeros = self.product, self.product.zeros
         words, values = ([] if there else points for there, points in zip(
@@ -214,7 +214,7 @@ class _Tile:
         for part in product.parts:
             view = self.view or product.load_rows(self.left, self.span, part)
             rows = self._row_words(tile, view, part)
-            weights = self._weights(o, part) if whole is None or part != product.parts[0] else whole
+            weights = whole.get(part) or self._weights(o, part)
             passes = [(rows, weights)]
             passes += [(_Rows(product.words_base, 0, 0, product.words, value), weights) for value in words]
             passes += [(rows, self._constant(part, value)) for value in values]
@@ -223,14 +223,14 @@ class _Tile:
                 number += 1
         return sums
 
-    def _column_sums(self, code: Code, weights: Weights, o: int) -> None:
+    def _column_sums(self, code: Code, weights: Mapping[tuple[int, int], _Weights], o: int) -> None:
         """Emit the sums of a block's columns times the negated zero point of the rows, kept in a register."""
         product = self.product
         count = max(high - low for low, high in self.tiles) if product.zeros.spread else 1
         sums = Sums(len(product.parts) * len(product.negated[0]))
         for number, (part, value) in enumerate(itertools.product(product.parts, product.negated[0])):
-            self._array((0, count), part, _Rows(product.words_base, 0, 0, product.words, value),
-                        weights if part == product.parts[0] else self._weights(o, part), sums, number)
+            self._array((0, count), part, _Rows(product.words_base, 0, 0, product.words, value), weights[part], sums,
+                        number)
         self._registers(code, count, sums, self._parameters(o))
 
     def _registers(self, code: Code, count: int, sums: Sums, params: _Parameters) -> None:
@@ -258,7 +258,7 @@ class _Tile:
             Streams(code, replace(result, of=layer.inputs[2]) if product.added else None, out=result, sums=sums,
                     parameters=parameters))
 
-    def _array(self, tile: tuple[int, int], part: tuple[int, int], rows: _Rows, weights: Weights, sums: Sums,
+    def _array(self, tile: tuple[int, int], part: tuple[int, int], rows: _Rows, weights: _Weights, sums: Sums,
                number: int) -> None:
         """Emit array operation `number` of those that accumulate `sums`."""
         count, config = tile[1] - tile[0], self.config

@@ -1,8 +1,8 @@
 """Products of matrices within the scratchpad: parts of resident tensors are rows, weights and results.
 
-The words of a resident tensor of pixels [1, 1, rows, columns] are, for each block of columns, those of all rows.
-Sixteen successive rows of a block are what the array takes as weights, if a block has as many channels as the array has
-rows and columns. So nothing is loaded or stored: a matrix is an address. The last rows of a depth that is not whole
+The words of a resident tensor of pixels [1, 1, rows, columns] are, for each block of columns, those of all rows. If a
+block has as many channels as the array has rows and columns, successive rows of it are what the array takes as weights.
+So nothing is loaded or stored: a matrix is an address. The last rows of a depth that is not whole
 blocks are an operation of their own, with fewer rows of weights.
 """
 

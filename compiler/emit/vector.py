@@ -88,11 +88,12 @@ def emit_elementwise(emitter: Emitter, layer: Elementwise, plan: LayerPlan) -> I
         at = (row, rect.blocks[0], rect.cols[0])
         fields |= stream_fields("out", target, at)
         streams: dict[str, Walk] = {"out": pixels(layer.output, at, block)}
-        for name, value, view, part, span, one in zip("ab", layer.inputs, views, parts, blocks, single, strict=False):
+        for name, value, view, part, span, one, word in zip("ab", layer.inputs, views, parts, blocks, single, words,
+                                                            strict=False):
             place, stride = (part[0][0], span[0], part[1][0]), (0, 0) if one else (1, 1)
             fields |= stream_fields(name, view, place, stride)
             streams[name] = pixels(value, place, block, stride)
-            if value.shape[3] != layer.output.shape[3]:
+            if word:
                 fields[f"{name}_block_step"] = 0
                 streams[name] = replace(streams[name], block=0)
         if len(uops) > 1 and not any(single):

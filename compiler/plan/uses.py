@@ -82,11 +82,11 @@ class Uses:
             return False
         if key in self.defined:
             maker = self.graph.layers[self.defined[key]]
-            if isinstance(maker, Transpose):
-                return key in self.users or key in self.aliased or self.whole
-            if (key not in self.users and not self.whole) or (isinstance(maker, Staged) and _by_memory(maker)):
+            turned = isinstance(maker, Transpose)
+            is_read = key in self.users or self.whole or (turned and key in self.aliased)
+            if not is_read or (isinstance(maker, Staged) and _by_memory(maker)):
                 return False
-            return not self.read_from_memory(key)
+            return turned or not self.read_from_memory(key)
         users = self.users[key]
         if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
             return False

@@ -1,15 +1,14 @@
 """An elementwise layer after a convolution: its program goes on with the results, which stay in registers.
 
-A dense layer over the tokens of a transformer has its bias in an addition of its own, and another addition joins the
-residual. As layers of their own, these read every word and write it again, after the array is done. In the
-convolution's program they take as many beats, but while the array computes.
+A dense layer over the tokens of a transformer has its bias in an addition of its own. As a layer, it reads every word
+and writes it again, after the array is done. In the convolution's program it takes as many beats, but while the array
+computes.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
 
 from tq_hw.compiler.ir.layers import After, Elementwise, Graph, Layer, Mac
-from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
@@ -20,26 +19,23 @@ __all__ = ["join_results"]
 def join_results(graph: Graph, layers: Sequence[Layer], config: Config) -> list[Layer]:
     """Return the layers of a graph without the elementwise layers that convolutions absorb."""
     users, gone, joined = Users(graph, layers), set[Layer](), dict[Layer, Layer]()
-    made = {layer.output.root: number for number, layer in enumerate(layers)}
     for layer in layers:
-        found = _joined(users, layer, made, config) if isinstance(layer, Elementwise) and len(
-            layer.inputs) == 2 else None
-        if found is not None and found[0] not in joined:
+        found = _joined(users, layer, config) if isinstance(layer, Elementwise) and len(layer.inputs) == 2 else None
+        if found is not None:
             gone.add(layer)
             joined[found[0]] = found[1]
     return [joined.get(layer, layer) for layer in layers if layer not in gone]
 
 
-def _joined(users: Users, layer: Elementwise, made: dict[Value, int], config: Config) -> tuple[Mac, Mac] | None:
+def _joined(users: Users, layer: Elementwise, config: Config) -> tuple[Mac, Mac] | None:
     """Return the convolution whose results a layer reads, and that convolution with the layer; None if there is none.
 
-    The other operand is there before the convolution.
+    The other operand is a constant. With a residual it would cost the cascades that such layers cannot be in.
     """
     for position, value in enumerate(layer.inputs):
         mac, other = users.maker(value), layer.inputs[1 - position]
         if (isinstance(mac, Mac) and _is_plain(mac) and value is mac.output and value.shape == layer.output.shape
                 and other.shape[3] == value.shape[3] and other.data is not None
-                and made.get(other.root, -1) < made[value.root]
                 and _beats(mac, config) >= UOP_WAIT_CYCLES
                 and all(each.root.initial is None for each in (*layer.inputs, layer.output))):
             return mac, replace(mac, inputs=(*mac.inputs, other), output=layer.output, after=After(
@@ -56,4 +52,4 @@ def _beats(mac: Mac, config: Config) -> int:
 def _is_plain(mac: Mac) -> bool:
     """Whether a layer is a product of each pixel's channels, with a program of a micro-operation or two."""
     return (not mac.depthwise and mac.kernel == mac.stride == (1, 1) and mac.region is None and mac.wide is None
-            and mac.after is None and all(table is None for table in mac.tables))
+            and all(table is None for table in mac.tables))

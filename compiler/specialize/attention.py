@@ -13,7 +13,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer
 from tq_hw.compiler.ir.staged import Columns, MatMul, Move, Parts, Staged, Transpose
 from tq_hw.compiler.ir.value import Pitch, Value
 from tq_hw.compiler.plan.layout import blocked_words
-from tq_hw.compiler.specialize.in_place import part_of
+from tq_hw.compiler.specialize.in_place import part_of, replaced
 from tq_hw.compiler.specialize.transpose import FEW_BYTES, as_transpose
 from tq_hw.compiler.specialize.values import Users
 from tq_hw.isa.config import Config
@@ -137,22 +137,14 @@ def _upright(layers: Iterable[Layer], scores: Value, shape: tuple[int, int, int,
 
 
 def _replaced(graph: Graph, found: _Attention) -> Graph:
-    """Replace the layers of an attention; others see its results as views of the whole matrix."""
-    at = next(number for number, layer in enumerate(graph.layers) if layer is found.gone[-1])
-    known: dict[Value, Value] = {}
-
-    def seen(value: Value) -> Value:
-        if value.root is not found.results:
-            return value
-        if value not in known:
-            same = value.dense and value.shape == found.whole.shape
-            known[value] = found.whole if same else replace(value, alias_of=found.whole if (
-                value.alias_of is None or value.alias_of is found.results) else seen(value.alias_of))
-        return known[value]
-
-    def rest(layers: Iterable[Layer]) -> list[Layer]:
-        left = [layer for layer in layers if all(layer is not gone for gone in found.gone)]
-        return [replace(layer, inputs=tuple(map(seen, layer.inputs))) if any(
-            value.root is found.results for value in layer.inputs) else layer for layer in left]
-
-    return replace(graph, layers=(*rest(graph.layers[:at]), *found.made, *rest(graph.layers[at + 1:])))
+    """Replace the layers of an attention; others see its results as views of the whole matrix, or as that matrix."""
+    layers: list[Layer] = []
+    for layer in graph.layers:
+        if layer is found.gone[-1]:
+            layers += found.made
+        elif layer not in found.gone:
+            layers.append(layer)
+    seen = (value for layer in layers for value in layer.inputs if value.root is found.results)
+    places = {value: found.whole for value in seen if value.dense and value.shape == found.whole.shape}
+    return replaced(replace(graph, layers=tuple(layers)), {
+        found.results: replace(found.results, alias_of=found.whole)} | places, {})

@@ -6,7 +6,7 @@ others need one without gaps.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from tq_hw.compiler.ir.layers import Elementwise, Graph, Layer, Mac, MaxPool, Ro
 from tq_hw.compiler.ir.staged import Copy, Move, Resize
 from tq_hw.compiler.ir.value import Pitch, Value
 
-__all__ = ["in_place", "part_of"]
+__all__ = ["in_place", "part_of", "replaced"]
 
 Offsets = npt.NDArray[np.int64]
 #: Larger tensors are copied: the search for a place takes about forty bytes of memory for each of their bytes.
@@ -37,7 +37,7 @@ def _without(graph: Graph, move: Move) -> Graph:
     """Remove the removable copies of one move."""
     places: dict[Value, Value] = {}
     if len(move.copies) == 1 and (view := _slice(graph, move)) is not None:
-        return _replaced(graph, {move.output: view}, {move: None})
+        return replaced(graph, {move.output: view}, {move: None})
     written = np.zeros(move.output.size_bytes, np.int64)
     for copy in move.copies:
         np.add.at(written, _offsets(copy)[1], 1)
@@ -51,7 +51,7 @@ def _without(graph: Graph, move: Move) -> Graph:
     if not places:
         return graph
     kept = replace(move, copies=tuple(rest)) if rest else None
-    return _replaced(graph, places, {move: kept})
+    return replaced(graph, places, {move: kept})
 
 
 def _offsets(copy: Copy) -> tuple[Offsets, Offsets]:
@@ -143,7 +143,7 @@ def part_of(move: Move) -> Value | None:
     return None if place is None else replace(output, alias_of=source_value, pitch=place, flip=source_value.flip)
 
 
-def _replaced(graph: Graph, places: dict[Value, Value], layers: dict[Move, Move | None]) -> Graph:
+def replaced(graph: Graph, places: Mapping[Value, Value], layers: Mapping[Move, Move | None]) -> Graph:
     """Replace values and their views throughout the graph."""
     known: dict[Value, Value] = dict(places)
 

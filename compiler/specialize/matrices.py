@@ -13,6 +13,7 @@ from tq_hw.compiler.ir.staged import Columns, MatMul, Move
 from tq_hw.compiler.ir.strided import merged
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.transposes import digit_cycles
+from tq_hw.compiler.specialize.in_place import replaced
 from tq_hw.compiler.specialize.values import is_whole
 from tq_hw.isa.config import Config
 
@@ -26,25 +27,22 @@ def whole_matrices(graph: Graph, config: Config) -> Graph:
     results = {layer.output for layer in graph.layers if isinstance(layer, Columns)}
     products = {layer.output.root for layer in graph.layers if isinstance(layer, MatMul)}
     others = {value.root for layer in graph.layers if not isinstance(layer, MatMul) for value in layer.inputs}
-    new: dict[Value, Value] = {}
-    layers: list[Layer] = []
+    views: dict[Value, Value] = {}
+    moves: dict[Move, Move | None] = {}
     for layer in graph.layers:
         size = _matrix(layer)
-        if (size is None or layer.output in kept or layer.inputs[0] in results
+        if (not isinstance(layer, Move) or size is None or layer.output in kept or layer.inputs[0] in results
                 or layer.output in others and layer.inputs[0].root not in products):
-            layers.append(layer)
             continue
         rows, cols = size
         root, output = layer.inputs[0].root, layer.output
         source = root if root.shape == (1, 1, rows, cols) else replace(
             layer.inputs[0], shape=(1, 1, rows, cols), alias_of=root, pitch=None)
         made = replace(output, shape=(1, 1, cols, rows))
-        if math.isinf(digit_cycles(source, made, config)):
-            layers.append(layer)
-            continue
-        layers.append(replace(layer, inputs=(source,), output=made))
-        new[output] = replace(output, alias_of=made)
-    return replace(graph, layers=tuple(_renamed(layer, new) for layer in layers)) if new else graph
+        if not math.isinf(digit_cycles(source, made, config)):
+            moves[layer] = replace(layer, inputs=(source,), output=made)
+            views[output] = replace(output, alias_of=made)
+    return replaced(graph, views, moves)
 
 
 def _matrix(layer: Layer) -> tuple[int, int] | None:
@@ -59,22 +57,3 @@ def _matrix(layer: Layer) -> tuple[int, int] | None:
             or output.shape == (1, 1, cols, rows) and source.shape == (1, 1, rows, cols)):
         return None
     return (rows, cols) if merged(copy.dims) == merged([(cols, 1, rows), (rows, cols, 1)]) else None
-
-
-def _renamed(layer: Layer, new: dict[Value, Value]) -> Layer:
-    """Return a layer with other values, also for views of them."""
-    inputs = tuple(_view(value, new) for value in layer.inputs)
-    same = all(a is b for a, b in zip(inputs, layer.inputs, strict=True))
-    return layer if same else replace(layer, inputs=inputs)
-
-
-def _view(value: Value, new: dict[Value, Value]) -> Value:
-    if value in new:
-        return new[value]
-    if value.alias_of is None:
-        return value
-    below = _view(value.alias_of, new)
-    if below is not value.alias_of:
-        new[value] = replace(value, alias_of=below)
-        return new[value]
-    return value

@@ -88,7 +88,7 @@ class _Words:
         if not isinstance(layer, Mac) or layer.depthwise or layer.region is not None or found is None:
             return
         tables, spreads = found
-        channels = max(self.graph.layers[at].output.shape[3] for at in spreads)
+        channels = self.graph.layers[spreads[0]].output.shape[3]
         for at in (number, *tables):
             value = self.graph.layers[at].output
             self._new[value] = self._word(value, channels)
@@ -102,7 +102,7 @@ class _Words:
             self._layers[at] = None
 
     def _uses(self, number: int) -> tuple[list[int], list[int]] | None:
-        """Return the tables and the broadcasts of a layer's byte; None if anything else reads it."""
+        """Return the tables and the broadcasts of a layer's byte, to one number of channels; None if others read it."""
         value, tables, spreads = self.graph.layers[number].output, list[int](), list[int]()
         if not self._is_own(value):
             return None

@@ -51,7 +51,10 @@ def _collected(machine: Machine) -> Collected:
 
 def _facing(machine: Machine, layer: Elementwise | Mac, meaning: Streams,
             streams: Iterable[tuple[Value, Walk | None]]) -> None:
-    """Check that each output element depends on the input elements at its index, or on an input of one pixel."""
+    """Check that each output element depends on the input elements at its index.
+
+    An input may have one pixel for all of an image, or one word of each pixel for all blocks.
+    """
     out = meaning.out
     if out is None or (out.of, out.made) != (layer.output, False):
         raise DataflowError("its results are not those of its layer")

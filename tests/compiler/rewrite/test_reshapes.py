@@ -2,16 +2,12 @@
 
 import numpy as np
 import pytest
+from compared import compared
 
-from tq_hw.compiler import compile_model
 from tq_hw.compiler.rewrite.reshapes import before_reshape
 from tq_hw.compiler.rewrite.rewrite import rewrite
-from tq_hw.isa.config import load_config
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
-from tq_hw.sim.engines import random_inputs
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 
 def _heads(op: str, constant: tuple[int, ...], *, twice: bool = False, swapped: bool = False) -> Model:
@@ -32,11 +28,8 @@ def _operators(model: Model) -> list[str]:
 
 
 def _runs(model: Model) -> None:
-    inputs = random_inputs(model)
     for config in ("n16", "n9x8", "tiny"):
-        found = execute(compile_model(model, load_config(config)).program, inputs, check_races=True).outputs
-        for one, other in zip(found, run(model, inputs).outputs, strict=True):
-            np.testing.assert_array_equal(one, other, strict=True)
+        compared(model, config)
 
 
 @pytest.mark.parametrize("op", ["ADD", "SUB", "MUL", "MAXIMUM"])

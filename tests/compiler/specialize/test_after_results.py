@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compared import compared
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
@@ -15,8 +16,6 @@ from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 
 def _model(op: str = "ADD", channels: int = 40, *, swapped: bool = False, whole: bool = False, side: int = 9,
@@ -34,14 +33,10 @@ def _model(op: str = "ADD", channels: int = 40, *, swapped: bool = False, whole:
 
 
 def _layers(model: Model, config: str) -> tuple[Layer, ...]:
-    compiled = compile_model(model, PRESETS[config])
-    data = np.random.default_rng(5).integers(-128, 128, model.main.tensors[model.main.inputs[0]].shape, np.int8)
-    found = execute(compiled.program, [data], seed=1, check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, [data]).outputs[0], strict=True)
-    return compiled.emitter.graph.layers
+    return compared(model, config).emitter.graph.layers
 
 
-@pytest.mark.parametrize("op", ["ADD", "SUB", "MUL"])
+@pytest.mark.parametrize("op", ["ADD", "SUB", "MUL", "SQUARED_DIFFERENCE"])
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("config", ["n16", "n16x8", "n8", "tiny"])
 def test_a_constant_of_each_channel(op: str, swapped: bool, config: str) -> None:
@@ -54,6 +49,19 @@ def test_a_constant_of_each_channel(op: str, swapped: bool, config: str) -> None
 def test_a_constant_of_each_element(config: str) -> None:
     layers = _layers(_model(whole=True, side=12), config)
     assert [type(layer) for layer in layers] == [Mac] and layers[0].inputs[1].shape == (1, 12, 12, 40)
+
+
+def test_the_longest_program_in_a_small_memory() -> None:
+    """DIV has 21 micro-operations."""
+    b = ModelBuilder("after")
+    x = b.input((1, 9, 9, 24), scale=0.05)
+    weights = b.constant(np.random.default_rng(1).integers(-127, 128, (40, 1, 1, 24), np.int8), scale=0.01)
+    made = b.add("CONV_2D", [x, weights], padding="SAME", scale=0.06, zero_point=-9)
+    quotient = b.add("DIV", [made, b.constant(np.arange(1, 41, dtype=np.int8), scale=0.06)], scale=0.07, zero_point=4)
+    config = replace(PRESETS["n16"], name="few", uops=32)
+    layers = compared(parse_model(b.build(quotient), "after"), config).emitter.graph.layers
+    assert len(layers) == 1 and isinstance(layers[0], Mac)
+    assert layers[0].after is not None and len(layers[0].after.uops) == 21
 
 
 def test_large_images_in_strips() -> None:

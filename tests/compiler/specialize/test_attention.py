@@ -2,30 +2,19 @@
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
+from compared import compared
 
-from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
 from tq_hw.compiler.ir.staged import Columns, Parts
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.residents import Residents
-from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.attention import attention
 from tq_hw.model.tflite.reader import parse_model
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 
-def _compare(data: bytes, config: Config) -> Compiled:
-    model = parse_model(data, "attention")
-    compiled = compile_model(model, config)
-    rng = np.random.default_rng(len(data))
-    inputs = [rng.integers(-128, 128, model.main.tensors[at].shape).astype(np.int8) for at in model.main.inputs]
-    found, wanted = execute(compiled.program, inputs, seed=1, check_races=True).outputs, run(model, inputs).outputs
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-    return compiled
+def _compare(data: bytes, config: str) -> Compiled:
+    return compared(parse_model(data, "attention"), config)
 
 
 def _inside(compiled: Compiled) -> list[bool]:
@@ -40,7 +29,7 @@ def _inside(compiled: Compiled) -> list[bool]:
 def test_scores_stay_in_the_scratchpad(config: str, width: int, queries: int, keys: int, heads: int,
                                        between: str) -> None:
     compiled = _compare(attention(queries, keys, heads, width, between=between, apart=True, dense=True),
-                        load_config(config))
+                        config)
     assert _inside(compiled) in ([True, True], [])
     if config == "n16" and queries == keys:
         assert _inside(compiled) == [True, True]
@@ -50,7 +39,7 @@ def test_scores_stay_in_the_scratchpad(config: str, width: int, queries: int, ke
 
 @pytest.mark.parametrize("config", ["n8", "n9x8"])
 def test_words_of_eight_bytes(config: str) -> None:
-    assert _inside(_compare(attention(32, 32, 2, 8, dense=True), load_config(config))) == [True, True]
+    assert _inside(_compare(attention(32, 32, 2, 8, dense=True), config)) == [True, True]
 
 
 @pytest.mark.parametrize(("data", "config"), [
@@ -60,7 +49,7 @@ def test_words_of_eight_bytes(config: str) -> None:
     (attention(32, 32, 2, 16, dense=True), "n16x8")],
     ids=["heads of parts of words", "inputs", "two operands", "scores are an output", "too large", "two blocks a word"])
 def test_what_goes_through_memory(data: bytes, config: str) -> None:
-    assert _inside(_compare(data, load_config(config))) == []
+    assert _inside(_compare(data, config)) == []
 
 
 def _sent_away(monkeypatch: pytest.MonkeyPatch, of: Callable[[list[Parts]], list[Value]]) -> None:
@@ -81,14 +70,14 @@ def test_tensors_that_do_not_fit_after_all(tokens: int, heads: int, monkeypatch:
     """The products and SOFTMAX then work through memory."""
     data = attention(tokens, tokens, heads, 16, dense=True)
     _sent_away(monkeypatch, lambda parts: [part.inputs[0] for part in parts])
-    assert _inside(_compare(data, load_config("n16"))) == [False, False]
+    assert _inside(_compare(data, "n16")) == [False, False]
 
 
 @pytest.mark.parametrize("tokens", [32, 37])
 def test_results_in_memory(tokens: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second product stores its results by itself."""
     _sent_away(monkeypatch, lambda parts: [parts[-1].output])
-    compiled = _compare(attention(tokens, tokens, 2, 32, dense=True), load_config("n16"))
+    compiled = _compare(attention(tokens, tokens, 2, 32, dense=True), "n16")
     assert _inside(compiled) == [True, True]
     last = [layer for layer in compiled.emitter.graph.layers if isinstance(layer, Parts)][-1]
     assert not compiled.emitter.is_resident(last.output)

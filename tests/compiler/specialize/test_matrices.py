@@ -2,15 +2,12 @@
 
 import numpy as np
 import pytest
+from compared import compared
 
-from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.staged import Move, Transpose
-from tq_hw.isa.config import PRESETS
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 
 def _model(tokens: int, heads: int, width: int) -> Model:
@@ -31,13 +28,9 @@ def _model(tokens: int, heads: int, width: int) -> Model:
     (128, 4, 64, "n16", False)])
 def test_one_matrix(tokens: int, heads: int, width: int, config: str, whole: bool) -> None:
     """Small matrices only: in memory, rows of pixels are better than a single row."""
-    model = _model(tokens, heads, width)
-    compiled = compile_model(model, PRESETS[config])
+    compiled = compared(_model(tokens, heads, width), config)
     moves = [layer for layer in compiled.emitter.graph.layers if isinstance(layer, Move)]
     assert [layer.inputs[0].shape == (1, 1, tokens, heads * width) for layer in moves] == [whole]
     if whole:
         assert isinstance(moves[0], Transpose) and moves[0].output.shape == (1, 1, heads * width, tokens)
         assert all(compiled.emitter.is_resident(value) for value in (*moves[0].inputs, moves[0].output))
-    data = np.random.default_rng(5).integers(-128, 128, (tokens, heads * width), np.int8)
-    found = execute(compiled.program, [data], seed=1, check_races=True).outputs[0]
-    np.testing.assert_array_equal(found, run(model, [data]).outputs[0], strict=True)

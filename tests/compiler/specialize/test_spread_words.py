@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compared import compared
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Elementwise, Layer, Mac
@@ -15,8 +16,6 @@ from tq_hw.isa.layout import Unit
 from tq_hw.model.graph import Model
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 
 def _model(channels: int, *, table: bool = False, kept: bool = False, side: int = 8) -> Model:
@@ -32,12 +31,7 @@ def _model(channels: int, *, table: bool = False, kept: bool = False, side: int 
 
 
 def _layers(model: Model, config: str) -> tuple[Layer, ...]:
-    compiled = compile_model(model, PRESETS[config])
-    data = np.random.default_rng(5).integers(-128, 128, model.main.tensors[model.main.inputs[0]].shape, np.int8)
-    for found, wanted in zip(execute(compiled.program, [data], seed=1).outputs, run(model, [data]).outputs,
-                             strict=True):
-        np.testing.assert_array_equal(found, wanted, strict=True)
-    return compiled.emitter.graph.layers
+    return compared(model, config).emitter.graph.layers
 
 
 @pytest.mark.parametrize("config", ["n16", "n9x8", "n16x8"])

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compared import compared
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.compile import Compiled
@@ -18,8 +19,6 @@ from tq_hw.isa.config import Config, load_config
 from tq_hw.model.samples.attention import attention
 from tq_hw.model.samples.build import ModelBuilder
 from tq_hw.model.tflite.reader import parse_model
-from tq_hw.sim.executor import execute
-from tq_hw.sim.golden.run import run
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benches"))
 from attention_cycles import cycles
@@ -31,14 +30,7 @@ CONFIGS = [load_config("n16"), load_config("n8"), ODD, HALVES]
 
 
 def _compare(data: bytes, config: Config) -> Compiled:
-    model = parse_model(data, "attention")
-    compiled = compile_model(model, config)
-    rng = np.random.default_rng(len(data))
-    inputs = [rng.integers(-128, 128, model.main.tensors[at].shape).astype(np.int8) for at in model.main.inputs]
-    found, wanted = execute(compiled.program, inputs, seed=1, check_races=True).outputs, run(model, inputs).outputs
-    for one, other in zip(found, wanted, strict=True):
-        np.testing.assert_array_equal(one, other, strict=True)
-    return compiled
+    return compared(parse_model(data, "attention"), config)
 
 
 def _kinds(compiled: Compiled) -> list[type]:
