@@ -80,15 +80,18 @@ class Uses:
             return False
         if blocked_words(value, self.config) > words:
             return False
+        users = self.users.get(key, [])
+        # Windows are loaded from memory.
+        if any(self.folds[i] is not None for i in users):
+            return False
         if key in self.defined:
             maker = self.graph.layers[self.defined[key]]
             turned = isinstance(maker, Transpose)
-            is_read = key in self.users or self.whole or (turned and key in self.aliased)
+            is_read = users or self.whole or (turned and key in self.aliased)
             if not is_read or (isinstance(maker, Staged) and _by_memory(maker)):
                 return False
             return turned or not self.read_from_memory(key)
-        users = self.users[key]
-        if any(self.folds[i] is not None or _by_memory(self.graph.layers[i]) for i in users):
+        if self.read_from_memory(key):
             return False
         # An input with one reader streams in strips during that layer's computation.
         return self.whole or len(users) > 1 or value.shape[0] * value.shape[1] == 1

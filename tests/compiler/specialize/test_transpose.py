@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from compared import compared
 
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.emit import transpose as emitted
@@ -53,6 +54,33 @@ def transposes(model: Model, config: Config, *, resident: bool = False) -> list[
     emitter = compiled.emitter
     return [emitter.is_resident(layer.inputs[0]) and emitter.is_resident(layer.output)
             for layer in emitter.graph.layers if isinstance(layer, Transpose)]
+
+
+def signal(channels: int, length: int, kernel: int, function: str) -> Model:
+    """Convolutions of a signal whose channels come first, with a function between them: what PyTorch's Conv1d is."""
+    builder = ModelBuilder("signal")
+    rng = np.random.default_rng(0)
+
+    def convolution(source: int, out: int) -> int:
+        depth = builder.tensors[source].shape[1]
+        pixels = builder.add("TRANSPOSE", [source, builder.constant([0, 2, 3, 1])])
+        weights = builder.constant(rng.integers(-127, 128, (out, 1, kernel, depth)).astype(np.int8), scale=0.01)
+        made = builder.add("CONV_2D", [pixels, weights, builder.bias(pixels, weights, rng.integers(-500, 500, out))],
+                           padding="SAME", scale=0.05, zero_point=3)
+        return builder.add("TRANSPOSE", [made, builder.constant([0, 3, 1, 2])])
+    x = convolution(builder.input((1, 2, 1, length), scale=0.05), channels)
+    if function:
+        x = builder.add(function, [x], scale=0.05, zero_point=3)
+    return parse_model(builder.build(convolution(x, 8)), "signal")
+
+
+@pytest.mark.parametrize("config", PRESETS.values(), ids=PRESETS)
+@pytest.mark.parametrize("channels", [4, 8, 16])
+@pytest.mark.parametrize("length", [9, 32, 100])
+def test_windows_of_a_signal(length: int, channels: int, config: Config) -> None:
+    """Windows of few channels are loaded from memory, so what they read is there."""
+    for kernel, function in ((3, "LEAKY_RELU"), (3, ""), (5, "HARD_SWISH")):
+        compared(signal(channels, length, kernel, function), config)
 
 
 @pytest.mark.parametrize(("shape", "order"), SHAPES)
