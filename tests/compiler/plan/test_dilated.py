@@ -79,7 +79,9 @@ def test_dense_convolutions_have_row_phases() -> None:
 
 
 @pytest.mark.parametrize(("size", "channels", "dilation"), [
-    (33, 96, 6), (33, 96, 12), (65, 64, 12), (65, 64, 18), (33, 192, 4), (65, 32, 24), (100, 16, 30), (100, 16, 40)])
+    (33, 96, 12), (65, 64, 18), (65, 32, 24), (100, 16, 40),
+    *(pytest.param(*case, marks=pytest.mark.slow)
+      for case in ((33, 96, 6), (65, 64, 12), (33, 192, 4), (100, 16, 30)))])
 @pytest.mark.parametrize("config_name", ["n16", "n8"])
 def test_few_commands(size: int, channels: int, dilation: int, config_name: str) -> None:
     model = _model((1, size, size, channels), (3, 3), (dilation, dilation))

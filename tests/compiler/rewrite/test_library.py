@@ -51,11 +51,12 @@ def check(build: Build, ops: Sequence[str], seeds: int = 4) -> None:
         subgraph = rewrite(model.main, LIBRARY)
         assert [op.op for op in subgraph.operators] == list(ops)
         check_rewrite(model, subgraph)
+        programs = [compile_model(model, config).program for config in CONFIGS]
         for kind in ("random", "mix"):
             inputs = random_inputs(model, seed, kind)
             expected = run(model, inputs).outputs
-            for config in CONFIGS:
-                found = execute(compile_model(model, config).program, inputs, check_races=True).outputs
+            for program in programs:
+                found = execute(program, inputs, check_races=True).outputs
                 for want, got in zip(expected, found, strict=True):
                     np.testing.assert_array_equal(got, want, strict=True)
 
