@@ -16,15 +16,7 @@ from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
-from tq_hw.model.errors import (
-    DataflowError,
-    InputError,
-    ModelError,
-    OptionError,
-    TqError,
-    UnmetError,
-    UnsupportedError,
-)
+from tq_hw.model.errors import InputError, ModelError, OptionError, TqError, UnmetError, UnsupportedError
 from tq_hw.model.graph import Model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
@@ -110,14 +102,14 @@ class Verifier:
         self._open.close()
 
     def check(self, case: Case) -> Verdict:
-        """Run one case. Errors of the model, its commands or the machine become a verdict; other errors are raised."""
+        """Run one case. Errors of the model or the machine become a verdict; other errors are raised."""
         try:
             return self._check(case)
         except (ModelError, UnmetError, UnsupportedError, OracleRefusal) as error:
             return Verdict(case.name, UNSUPPORTED, None, str(error))
         except InputError as error:
             return Verdict(case.name, UNSUPPORTED, None, f"{case.model}: no result for these inputs: {error}")
-        except (DataflowError, SimulationError) as error:
+        except SimulationError as error:
             return Verdict(case.name, FAILED, None, str(error))
 
     def _check(self, case: Case) -> Verdict:

@@ -55,7 +55,7 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
     """Check that an engine computes every integer of a model correctly.
 
     PATH is a model, or a folder of models. Stored expectations are `input_j` and `expected_j` in an .npz of the model's
-    name next to it. Exit code 1 if a case fails, 2 if none does and one is not supported.
+    name next to it. Exit code 1 if a case differs, 2 if none does and one is not supported.
     """
     cases = find_cases(paths)
     check_outputs({"--json": json_file}, [config_file(target.config), *pattern_files, *(
