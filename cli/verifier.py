@@ -16,7 +16,15 @@ from tq_hw.compiler.warm import warm_program
 from tq_hw.isa.config import Config
 from tq_hw.isa.memory import Memory
 from tq_hw.isa.program import Program
-from tq_hw.model.errors import InputError, ModelError, OptionError, TqError, UnmetError, UnsupportedError
+from tq_hw.model.errors import (
+    DataflowError,
+    InputError,
+    ModelError,
+    OptionError,
+    TqError,
+    UnmetError,
+    UnsupportedError,
+)
 from tq_hw.model.graph import Model
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.model.tflite.reader import read_model
@@ -29,9 +37,10 @@ from tq_hw.sim.golden.profiles import check_profile
 from tq_hw.sim.mixed import MixedEngine
 from tq_hw.sim.oracles import Oracle
 
-__all__ = ["FAILED", "PASSED", "UNSUPPORTED", "PartitionVerifier", "Verdict", "Verifier"]
+__all__ = ["DEFECT", "FAILED", "PASSED", "UNSUPPORTED", "PartitionVerifier", "Verdict", "Verifier"]
 
-PASSED, FAILED, UNSUPPORTED = "passed", "failed", "unsupported"
+#: A defect is one of tq-hw: commands that the compiler itself refuses. Nothing was run, so nothing differs.
+PASSED, FAILED, UNSUPPORTED, DEFECT = "passed", "failed", "unsupported", "defect"
 
 
 @dataclass(frozen=True)
@@ -102,7 +111,7 @@ class Verifier:
         self._open.close()
 
     def check(self, case: Case) -> Verdict:
-        """Run one case. Errors of the model or the machine become a verdict; other errors are raised."""
+        """Run one case. Errors of the model, its commands or the machine become a verdict; other errors are raised."""
         try:
             return self._check(case)
         except (ModelError, UnmetError, UnsupportedError, OracleRefusal) as error:
@@ -111,6 +120,8 @@ class Verifier:
             return Verdict(case.name, UNSUPPORTED, None, f"{case.model}: no result for these inputs: {error}")
         except SimulationError as error:
             return Verdict(case.name, FAILED, None, str(error))
+        except DataflowError as error:
+            return Verdict(case.name, DEFECT, None, str(error))
 
     def _check(self, case: Case) -> Verdict:
         model = read_model(case.model, shapes=self.shapes).under(self.profile)

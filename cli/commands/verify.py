@@ -24,13 +24,15 @@ from tq_hw.cli.shared.options import (
 )
 from tq_hw.cli.subject import is_compiled
 from tq_hw.cli.target import Target, target_options
-from tq_hw.cli.verifier import FAILED, PASSED, UNSUPPORTED, Verdict
+from tq_hw.cli.verifier import DEFECT, FAILED, PASSED, UNSUPPORTED, Verdict
 from tq_hw.cli.verify_tasks import Asked
-from tq_hw.model.errors import MismatchError, OptionError, UnsupportedError
+from tq_hw.model.errors import DataflowError, MismatchError, OptionError, UnsupportedError
 from tq_hw.model.rules.propagate import InputShapes
 from tq_hw.sim.engines import ORACLES
 
 __all__ = ["verify_command"]
+
+_STATUSES = (PASSED, FAILED, UNSUPPORTED, DEFECT)
 
 
 @click.command("verify")
@@ -55,7 +57,8 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
     """Check that an engine computes every integer of a model correctly.
 
     PATH is a model, or a folder of models. Stored expectations are `input_j` and `expected_j` in an .npz of the model's
-    name next to it. Exit code 1 if a case differs, 2 if none does and one is not supported.
+    name next to it. Exit code 4 if tq-hw has a defect in a case, else 1 if a case differs, else 2 if one is not
+    supported.
     """
     cases = find_cases(paths)
     check_outputs({"--json": json_file}, [config_file(target.config), *pattern_files, *(
@@ -79,10 +82,11 @@ def verify_command(paths: tuple[str, ...], engine: str, partitioned: bool, oracl
         verdicts.append(verdict)
         shown = shown and _show(verdict, json_file)
     counts = Counter(verdict.status for verdict in verdicts)
-    write_json(json_file, {**{status: counts[status] for status in (PASSED, FAILED, UNSUPPORTED)},
+    write_json(json_file, {**{status: counts[status] for status in _STATUSES},
                            "cases": [verdict.report for verdict in verdicts]})
     if shown:
-        click.echo(", ".join(f"{counts[status]} {status}" for status in (PASSED, FAILED, UNSUPPORTED)))
+        click.echo(", ".join(f"{counts[status]} {status}" for status in _STATUSES
+                             if status != DEFECT or counts[DEFECT]))
     return _conclude(verdicts, counts, json_file != "-")
 
 
@@ -103,12 +107,14 @@ def _show(verdict: Verdict, json_file: str | None) -> bool:
 def _conclude(verdicts: Sequence[Verdict], counts: Counter[str], printed: bool) -> int:
     """Raise the error of the first bad verdict of the worst kind, if there is one.
 
-    Its message gives the reason only if the cases' lines, which have it, were not printed.
+    Its message gives the reason of a defect, which is to be reported; other reasons only if the cases' lines, which
+    have them, were not printed.
     """
-    for status, error, what in ((FAILED, MismatchError, "differ"),
+    for status, error, what in ((DEFECT, DataflowError, "show a defect of tq-hw"),
+                                (FAILED, MismatchError, "differ"),
                                 (UNSUPPORTED, UnsupportedError, "are not supported")):
         if counts[status]:
             first = next(verdict for verdict in verdicts if verdict.status == status)
-            about = "" if printed else f": {first.message}"
+            about = "" if printed and status != DEFECT else f": {first.message}"
             raise error(f"{counts[status]} of {len(verdicts)} cases {what}; first {first.name}{about}")
     return 0
