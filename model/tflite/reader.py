@@ -21,6 +21,7 @@ from tq_hw.model.rules.empty import without_empty_slices
 from tq_hw.model.rules.fine_codes import without_fine_codes, without_infinite_codes
 from tq_hw.model.rules.propagate import InputShapes, propagate_shapes
 from tq_hw.model.rules.sizes import MAX_RANK, NUMPY_TYPES, too_large
+from tq_hw.model.tflite.compiled_files import refuse_compiled
 from tq_hw.model.tflite.constants import read_constant
 from tq_hw.model.tflite.entry import enter, read_signatures
 from tq_hw.model.tflite.flatbuffer import FlatBuffer, Table
@@ -86,6 +87,7 @@ def parse_model(data: bytes, name: str, *, check: bool = True, rules: bool = Tru
         raise root.error("has no subgraph")
     subgraphs = tuple(_read_subgraph(table, codes, buffers) for table in tables)
     model = Model(name.removesuffix(".tflite"), subgraphs, signatures=read_signatures(root, subgraphs))
+    refuse_compiled(subgraphs, name)
     check_order(model, name)
     if check:
         model = without_infinite_codes(model)
