@@ -14,8 +14,8 @@ def _reshape(node: Node) -> Shapes:
     shape = node.shape(0)
     count = math.prod(shape)
     given = node.optional(1)
-    # Of a scalar the kernel takes no shape.
-    absent = given is None or given.shape == ()
+    # The kernel takes a shape only of a vector, and the option's otherwise.
+    absent = given is None or len(given.shape) != 1
     target = list(_new_shape(node)) if absent else node.integers(1, "shape")
     if target is None:
         return None

@@ -61,6 +61,7 @@ def test_convolution_sizes(size, kernel, stride, dilation, padding, expected):
     ("RESHAPE", [(2, 6), [3, -1]], {}, (3, 4)),
     ("RESHAPE", [(1, 1), [0]], {}, ()),
     ("RESHAPE", [(2, 6)], {"new_shape": (12,)}, (12,)),
+    ("RESHAPE", [(2, 6), np.array([[5, 5]], INT32)], {"new_shape": (3, 4)}, (3, 4)),
     ("SQUEEZE", [(1, 2, 1)], {}, (2,)),
     ("SQUEEZE", [(1, 2, 1)], {"squeeze_dims": (-1,)}, (1, 2)),
     ("EXPAND_DIMS", [(2, 3), [-1]], {}, (2, 3, 1)),
