@@ -14,8 +14,8 @@ from tq_hw.model.rules.check import check_signature
 from tq_hw.model.rules.node import Node
 from tq_hw.model.rules.shape_values import ELEMENT_LIMIT, ONLY_KNOWN, shape_values
 from tq_hw.model.rules.shapes import output_shapes
-from tq_hw.model.rules.shapes_host import BOXES
 from tq_hw.model.rules.sizes import MAX_RANK, too_large
+from tq_hw.model.rules.stored_shapes import stores_another_shape
 
 __all__ = ["InputShapes", "propagate_shapes"]
 
@@ -43,7 +43,7 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
     """Return the model with shapes that follow from its inputs; the model itself if no dimension is open.
 
     Where none is, operators that are taken only where their results are known become constants all the same, and
-    chosen boxes have the shape that kernels give them.
+    results for which converters store another shape have the one that kernels give them.
     Operators keep their index. Without `rules`, an operator that breaks one leaves the stored shapes of its outputs.
     Raises `UnmetError` for a wish that the inputs cannot meet or that contradicts itself, `ModelError` or
     `UnsupportedError` naming the operator whose shapes contradict each other or depend on data.
@@ -53,9 +53,11 @@ def propagate_shapes(model: Model, name: str, wanted: InputShapes, *, rules: boo
         if wanted.batch is not None or wanted.named:
             raise UnmetError(f"{name}: {_option(wanted)} sizes open dimensions, but all dimensions of the inputs are "
                               f"fixed: {_inputs(main)}; export the model with an open batch")
-        if not _only_known(main) and not any(op.op in BOXES for op in main.operators):
+        other = any(stores_another_shape(op, main.tensors) for op in main.operators)
+        if not _only_known(main) and not other:
             return model
-        return replace(model, subgraphs=(_Propagation(main, name, wanted, rules).run(), *model.subgraphs[1:]))
+        return replace(model, subgraphs=(_Propagation(main, name, wanted, rules).run(), *model.subgraphs[1:]),
+                       is_propagated=other)
     wanted = replace(wanted, named=_by_tensor(model, name, wanted))
     try:
         found = _Propagation(main, name, wanted, rules).run()
@@ -224,7 +226,8 @@ class _Propagation:
         """Give an output its shape, which must be the file's where that is not open."""
         signature = _open_shape(self.stored[index])
         # Where the converter did not know the rank, it stores that of a scalar.
-        if signature and node.operator.op not in BOXES and not _fits(shape, _hints(self.stored[index])):
+        hinted = signature and not stores_another_shape(node.operator, self.stored)
+        if hinted and not _fits(shape, _hints(self.stored[index])):
             raise node.error(f"output tensor {index} {self.stored[index].name[:60]!r} has shape {signature}, where -1 "
                              f"is open, expected {list(shape)}")
         if len(shape) > MAX_RANK:
