@@ -4,6 +4,7 @@ import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 from tq_hw.compiler.cost.events.timing import program_times
 from tq_hw.compiler.cost.report import LayerReport, report
@@ -38,6 +39,7 @@ from tq_hw.compiler.lower import (
 )
 from tq_hw.compiler.lower.legalize import WINDOW_LIMIT, legalize
 from tq_hw.compiler.passes import Observer, unobserved
+from tq_hw.compiler.plan.layout import has_room
 from tq_hw.compiler.plan.lead import leads
 from tq_hw.compiler.plan.places import Choice, Plan
 from tq_hw.compiler.plan.plan import make_plan
@@ -151,7 +153,8 @@ def plan_model(model: Model, config: Config, patterns: Sequence[Pattern] = (), r
                         pools_of_lines(config.scratchpad_words, config.word_bytes), *picked)
     # Three eighths are left for the odd pitch of the window's rows, and for weights and parameters.
     window_limit = min(WINDOW_LIMIT, config.scratchpad_words * 5 // 8)
-    legal = legalize(model, patterns, machine_patterns, window_limit=window_limit)
+    legal = legalize(model, patterns, machine_patterns, window_limit=window_limit,
+                     has_room=partial(has_room, config=config))
     verify_makers(legal, legal)
     observe("legalize", legal)
 

@@ -60,7 +60,8 @@ def _scaled(layer: MatMul, first: Uop, from_parameters: bool) -> list[Uop]:
         return [{**head, **first}, *rest]
     def scaled(last: Uop) -> list[Uop]:
         return scaled_uops({**first, "zero_point": layer.zero_point, **last}, layer.rounding,
-                           None if from_parameters else (layer.multiplier, layer.shift), left=layer.shift > 0)
+                           None if from_parameters else (int(layer.multiplier), int(layer.shift)),
+                           left=bool(np.max(layer.shift) > 0))
     out = {"clamp": 1, "act_min": -128, "act_max": 127, **OUT}
     if len(layer.inputs) > 2:
         return [*scaled({"destination": Destination.REGISTER, "clamp": int(layer.saturates)}),

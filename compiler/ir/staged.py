@@ -166,7 +166,8 @@ class MatMul(Staged):
     -------
     pairs : for each matrix of the output, the matrices of both inputs
     zero_points : of both inputs
-    multiplier, shift, zero_point : rescaling of the sum of products, less the zero points, to the output
+    multiplier, shift, zero_point : rescaling of the sum of products, less the zero points, to the output; beside a
+        bias, multiplier and shift may be those of each column
     bias : int32 for each column, or None
     wide : whether the output is int16 and saturates
     raw : whether the output is the int32 sums themselves
@@ -178,8 +179,8 @@ class MatMul(Staged):
 
     pairs: tuple[tuple[int, int], ...]
     zero_points: tuple[int, int]
-    multiplier: int
-    shift: int
+    multiplier: int | IntArray
+    shift: int | IntArray
     zero_point: int
     bias: IntArray | None = None
     wide: bool = False

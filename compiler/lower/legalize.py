@@ -37,11 +37,18 @@ __all__ = ["LOWERINGS", "WINDOW_LIMIT", "Legalizer", "byte_shape", "legalize", "
            "replaced_operators", "reshaped", "rewritten", "supported_operators", "view_shape"]
 
 Lowering = Callable[["Legalizer", Operator], None]
+#: Whether the scratchpad holds a window [rows, cols, channels] and a pixel of so many results at once, beside weights.
+HasRoom = Callable[[tuple[int, int, int], int], bool]
 LOWERINGS: dict[str, Lowering] = {}
 #: Types of tensors in the accelerator's memory.
 _STORED = ("int8", "uint8", "int16", "int32", "int64", "bool")
 #: Most pixels of an image that is summed as one window, if the scratchpad has room for it.
 WINDOW_LIMIT = 1024
+
+
+def _has_room(_window: tuple[int, int, int], _results: int) -> bool:
+    """Whether a scratchpad of any size holds a window."""
+    return True
 
 
 def lowers(*names: str) -> Callable[[Lowering], Lowering]:
@@ -86,6 +93,7 @@ class Legalizer:
     planes: dict[Value, tuple[Value, Value]] = field(default_factory=dict)
     #: Most pixels of an image that is summed as one window.
     window_limit: int = WINDOW_LIMIT
+    has_room: HasRoom = _has_room
 
     def tensor(self, op: Operator, position: int) -> Tensor:
         """Return the record of an input, which must be present."""
@@ -188,12 +196,12 @@ def rewritten(model: Model, patterns: Sequence[Pattern] = (), *, packs: bool = T
 
 
 def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[Pattern] = (), *,
-             packs: bool = True, window_limit: int = WINDOW_LIMIT) -> Graph:
+             packs: bool = True, window_limit: int = WINDOW_LIMIT, has_room: HasRoom = _has_room) -> Graph:
     """Lower the model's main subgraph to layers, after the library's patterns, `patterns` and those of the machine.
 
     The result of `patterns` is compared with the model on random inputs. Without `packs`, float32 is not computed
     operator by operator. An image of more pixels than `window_limit` is not summed as one window, which would have to
-    be in the scratchpad.
+    be in the scratchpad. Rows of which `has_room` is false are multiplied by weights in parts, from memory.
 
     Raises UnsupportedError or ModelError with the operator's index, its name, the reason and what is supported.
     """
@@ -202,7 +210,8 @@ def legalize(model: Model, patterns: Sequence[Pattern] = (), machine: Sequence[P
         check_rewrite(model, subgraph)
     check_floats(subgraph)
     refuse_unknown(subgraph, LOWERINGS)
-    state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit)
+    state = Legalizer(subgraph, variable_names=variable_names(subgraph), window_limit=window_limit,
+                      has_room=has_room)
     _initialize(state, first)
     raw = read_raw(subgraph)
     for index in subgraph.inputs:

@@ -15,6 +15,7 @@ from tq_hw.compiler.lower.legalize import Legalizer, lowers, publish, reshaped
 from tq_hw.compiler.lower.moves import move_view
 from tq_hw.compiler.lower.sixteen import plane_mac
 from tq_hw.compiler.lower.sixteen_products import matmul_wide
+from tq_hw.model.errors import UnsupportedError
 from tq_hw.model.graph import Operator
 from tq_hw.sim.golden import fully_connected
 from tq_hw.sim.golden.arith import INT8_CODES
@@ -69,8 +70,9 @@ def lower_batch_matmul(state: Legalizer, op: Operator) -> None:
         rhs, rhs_shape = _operand(state, op, 1, bool_option(op, "adj_y"))
         matmul_wide(state, op, (lhs, rhs), _pairs(lhs_shape, rhs_shape, batch), p)
         return
-    if rhs_tensor.data is not None and p.weight_zero_point == 0 and int(np.prod(rhs_tensor.shape[:-2])) == 1:
-        matrix = rhs_tensor.data.reshape(rhs_tensor.shape[-2:])
+    is_one = rhs_tensor.data is not None and int(np.prod(rhs_tensor.shape[:-2])) == 1
+    if is_one and p.weight_zero_point == 0 and state.has_room((1, 1, p.depth), cols):
+        matrix = state.constant(op, 1).reshape(rhs_tensor.shape[-2:])
         weights = (matrix if bool_option(op, "adj_y") else matrix.T).reshape(cols, 1, 1, p.depth)
         count = lhs.shape[1]
         raw = Value(output.name, output.index, (1, count, rows, cols), output.zero_point)
@@ -93,13 +95,14 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
     """A 1x1 convolution over rows, or one window as large as the flattened image.
 
     Weights with a zero point, which PyTorch's exports have in products other than Linear, are treated as computed ones.
+    So are those of rows that have no room in the scratchpad: a product loads its rows in parts.
     """
     p = fully_connected.params(op, state.subgraph)
     if fully_connected.is_of_words(op, state.subgraph):
         _of_words(state, op, p)
         return
     if state.tensor(op, 1).data is None or p.weight_zero_point:
-        _computed_weights(state, op)
+        _computed_weights(state, op, p)
         return
     weights = state.constant(op, 1)
     source = state.input(op, 0)
@@ -109,9 +112,13 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
     tensor = state.subgraph.tensors[op.outputs[0]]
     image = source.root if source.alias_of is not None and not source.flip else source
     n, h, w, c = image.shape
-    if (n, h * w * c) == (1, p.depth) and max(h, w) <= KERNEL_LIMIT:
+    units = weights.shape[0]
+    if (n, h * w * c) == (1, p.depth) and max(h, w) <= KERNEL_LIMIT and state.has_room((h, w, c), units):
         source, packed = image, weights.reshape(-1, h, w, c)
         pixels = (1, 1, 1)
+    elif not state.has_room((1, 1, p.depth), units):
+        _from_memory(state, op, weights, p)
+        return
     else:
         rows = source.size_bytes // p.depth
         packed = weights.reshape(-1, 1, 1, p.depth)
@@ -119,7 +126,7 @@ def lower_fully_connected(state: Legalizer, op: Operator) -> None:
             source = Value(source.name, source.tensor, (1, rows, 1, p.depth), source.zero_point, source.flip,
                            source.root)
         pixels = source.shape[:3]
-    output = Value(tensor.name, tensor.index, (pixels[0], pixels[1], pixels[2], packed.shape[0]), tensor.zero_point)
+    output = Value(tensor.name, tensor.index, (*pixels, units), tensor.zero_point)
     bias = folded_bias(bias_of(state, op, 2), packed.sum(axis=(1, 2, 3), dtype=np.int64), p.input_zero_point)
     scaling = Scaling("tflite", p.multiplier, p.shift)
     if p.real is not None:
@@ -150,29 +157,50 @@ def _of_words(state: Legalizer, op: Operator, p: fully_connected.MatMulParams) -
     matmul_wide(state, op, (rows, weights), ((0, 0),), p)
 
 
-def _computed_weights(state: Legalizer, op: Operator) -> None:
-    """Product of the rows and the transposed weights; the fused activation is a table after it."""
-    p = fully_connected.params(op, state.subgraph)
-    output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
-    units, rows, bias = state.tensor(op, 1).shape[0], source.size_bytes // p.depth, bias_of(state, op, 2)
-    weights, _ = _operand(state, op, 1, True)
-    raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
+def _from_memory(state: Legalizer, op: Operator, weights: IntArray, p: fully_connected.MatMulParams) -> None:
+    """Product of rows and constant weights, both loaded in parts."""
+    bias = bias_of(state, op, 2)
+    bias = np.zeros(weights.shape[0], np.int64) if bias is None else bias
+    scaling = Scaling("tflite", p.multiplier, p.shift)
+    if p.real is not None:
+        folded = folded_bias(bias, weights.sum(axis=1, dtype=np.int64), p.input_zero_point)
+        scaling = double_scaling(replace(p, act_min=-128, act_max=127), *reachable(weights, folded))
+        if scaling.wide is not None:
+            raise UnsupportedError(
+                f"rows of {p.depth} channels have no room in the scratchpad, and factors of two words, which give "
+                "LiteRT's result, are not taken for rows in parts; a larger scratchpad_bytes helps",
+                ", and so does --profile canon")
+    _product(state, op, p, scaling, bias)
+
+
+def _computed_weights(state: Legalizer, op: Operator, p: fully_connected.MatMulParams) -> None:
+    """Product of rows and weights that are computed, or have a zero point."""
+    bias = bias_of(state, op, 2)
     scaling = Scaling("tflite", p.multiplier[:1], p.shift[:1])
     if p.real is not None:
         # The range of sums for any bytes less their zero points, with the least and the largest bias.
         sides = [[-128 - point, 127 - point] for point in (p.input_zero_point, p.weight_zero_point)]
         products = [p.depth * one * other for one in sides[0] for other in sides[1]]
         biases = np.zeros(1, np.int64) if bias is None else bias.astype(np.int64)
-        # The activation follows as a table.
         unclamped = replace(p, multiplier=p.multiplier[:1], shift=p.shift[:1], real=p.real[:1], act_min=-128,
                             act_max=127)
         scaling = double_scaling(unclamped, np.array([min(products) + biases.min()]),
                                  np.array([max(products) + biases.max()]))
+    _product(state, op, p, scaling, bias)
+
+
+def _product(state: Legalizer, op: Operator, p: fully_connected.MatMulParams, scaling: Scaling,
+             bias: IntArray | None) -> None:
+    """Product of the rows and the transposed weights; the fused activation is a table after it."""
+    output, source = state.subgraph.tensors[op.outputs[0]], state.input(op, 0)
+    units, rows = state.tensor(op, 1).shape[0], source.size_bytes // p.depth
+    weights, _ = _operand(state, op, 1, True)
+    raw = Value(output.name, output.index, (1, 1, rows, units), output.zero_point)
+    multiplier, shift = (each if each.size > 1 else int(each[0]) for each in (scaling.multiplier, scaling.shift))
     state.layers.append(MatMul(
         op.index, op.op, (reshaped(source, (1, 1, rows, p.depth)), weights), raw, ((0, 0),),
-        (p.input_zero_point, p.weight_zero_point), int(scaling.multiplier[0]), int(scaling.shift[0]),
-        p.output_zero_point, None if bias is None else bias.reshape(-1), rounding=scaling.rounding,
-        steps=scaling.steps))
+        (p.input_zero_point, p.weight_zero_point), multiplier, shift, p.output_zero_point,
+        None if bias is None else bias.reshape(-1), rounding=scaling.rounding, steps=scaling.steps))
     publish(state, op, raw)
     if (p.act_min, p.act_max) != (-128, 127):
         table_pass(state, op, state.values[op.outputs[0]], np.clip(INT8_CODES.astype(np.int64), p.act_min, p.act_max))

@@ -10,8 +10,8 @@ from tq_hw.isa.config import Config
 from tq_hw.isa.sizes import ceil_div
 
 __all__ = [
-    "GRANULE_WORDS", "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "odd", "row_cuts",
-    "row_parts", "row_period", "row_registers", "row_words", "signed_step",
+    "GRANULE_WORDS", "View", "block_count", "blocked_words", "even_cuts", "even_tiles", "has_room", "odd",
+    "ring_minimum", "row_cuts", "row_parts", "row_period", "row_registers", "row_words", "signed_step",
 ]
 
 #: Alignment of constants in the scratchpad.
@@ -37,6 +37,18 @@ def blocked_words(value: Value, config: Config) -> int:
     """Words of a whole blocked tensor."""
     n, h, w, c = value.shape
     return n * h * row_words(w, block_count(c, config))
+
+
+def ring_minimum(config: Config) -> int:
+    """Words of the ring of a layer with weights, at least."""
+    return config.scratchpad_words // 4
+
+
+def has_room(window: tuple[int, int, int], results: int, config: Config) -> bool:
+    """Whether the scratchpad holds a window [rows, cols, channels] and a pixel of `results`, beside the least ring."""
+    rows, cols, channels = window
+    words = rows * row_words(cols, block_count(channels, config)) + row_words(1, block_count(results, config))
+    return words + ring_minimum(config) <= config.scratchpad_words
 
 
 #: A layer of at least this many output pixels is cut into rectangles.

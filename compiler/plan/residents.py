@@ -9,7 +9,7 @@ from tq_hw.compiler.ir.layers import Layer, Mac
 from tq_hw.compiler.ir.staged import Columns, Parts, Staged, Transpose
 from tq_hw.compiler.ir.value import Value
 from tq_hw.compiler.plan.cascade import Group, cascades, schedule
-from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, row_words
+from tq_hw.compiler.plan.layout import GRANULE_WORDS, block_count, blocked_words, ring_minimum, row_words
 from tq_hw.compiler.plan.places import LayerPlan, alternates
 from tq_hw.compiler.plan.rectangles import Rectangles, constant_words
 from tq_hw.compiler.plan.uses import Uses
@@ -42,7 +42,7 @@ class Residents:
     def __init__(self, facts: Uses, config: Config) -> None:
         self.facts, self.config = facts, config
         self.capacity = config.scratchpad_words
-        self.ring_minimum = self.capacity // 4
+        self.ring_minimum = ring_minimum(config)
         self.rectangles = Rectangles(config, facts.folds, self.kept)
         self.resident = {key for key in facts.values if facts.may_reside(key, self.capacity - self.ring_minimum)}
         self.rolling: set[int] = set()
