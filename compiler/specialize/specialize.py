@@ -3,6 +3,7 @@
 * A byte of each pixel times a constant of each channel becomes a convolution (`spread_products.py`).
 * A byte of each pixel that all channels share is one word of each pixel (`spread_words.py`).
 * A table before a folded convolution is applied to the windows (`join_tables.py`).
+* A table before elementwise layers that look up their operands is part of their tables (`composed_tables.py`).
 * A row of a patch without overlap becomes one long pixel (`patches.py`).
 * SOFTMAX over two channels depends only on their difference: one table of 512 entries over dense bytes.
 * RESIZE_BILINEAR by fractions of few bits becomes layers for the array (`resize.py`).
@@ -27,6 +28,7 @@ from tq_hw.compiler.ir.staged import Flat, Resize
 from tq_hw.compiler.ir.value import IntArray, Value
 from tq_hw.compiler.plan.layout import block_count
 from tq_hw.compiler.specialize.after_results import join_results
+from tq_hw.compiler.specialize.composed_tables import compose_tables
 from tq_hw.compiler.specialize.fuse import fuse
 from tq_hw.compiler.specialize.join_tables import join_tables
 from tq_hw.compiler.specialize.lstm_steps import steps_of
@@ -56,7 +58,7 @@ def specialize(graph: Graph, config: Config) -> Graph:
     """Return the graph with the rewrites that save cycles at `config`."""
     done: list[Layer] = []
     graph = spread_words(spread_products(graph), config)
-    graph = long_patches(join_tables(graph, config), config)
+    graph = long_patches(compose_tables(join_tables(graph, config), config), config)
     for layer in without_tables(graph.layers, config):
         if isinstance(layer, Lstm):
             done += steps_of(layer) if _too_large(layer, config) else [layer]

@@ -11,7 +11,7 @@ from tq_hw.compiler.plan.layout import blocked_words
 from tq_hw.isa.config import Config
 from tq_hw.isa.latency import UOP_WAIT_CYCLES
 
-__all__ = ["without_tables"]
+__all__ = ["may_be_plain", "without_tables"]
 
 #: Cycles of loading a table.
 _TABLE_CYCLES = 264
@@ -21,6 +21,11 @@ def _beats(layer: Layer, config: Config) -> int:
     return blocked_words(layer.output, config) * config.beats_per_word
 
 
+def may_be_plain(layer: Elementwise, config: Config) -> bool:
+    """Whether a layer may be faster without tables."""
+    return bool(layer.plain) and _beats(layer, config) <= config.vector_register_words
+
+
 def _cycles(layer: Elementwise, uops: Sequence[object], config: Config) -> int:
     return len(uops) * max(_beats(layer, config), layer.output.shape[0] * UOP_WAIT_CYCLES)
 
@@ -28,8 +33,8 @@ def _cycles(layer: Elementwise, uops: Sequence[object], config: Config) -> int:
 def _gains(layer: Elementwise, slack: int, config: Config) -> bool:
     """Whether a layer is faster without tables; `slack`: the cycles in which tables can load during other work."""
     loaded = max(0, _TABLE_CYCLES * sum(table is not None for table in layer.tables) - slack)
-    return bool(layer.plain) and _beats(layer, config) <= config.vector_register_words and _cycles(
-        layer, layer.plain, config) < loaded + _cycles(layer, (layer.uop, *layer.rest), config)
+    return may_be_plain(layer, config) and _cycles(layer, layer.plain, config) < loaded + _cycles(
+        layer, (layer.uop, *layer.rest), config)
 
 
 def without_tables(layers: Iterable[Layer], config: Config) -> list[Layer]:

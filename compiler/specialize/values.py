@@ -38,6 +38,14 @@ class Users:
             return None
         return makers[0] if is_whole(value) and makers[0].output.size_bytes == value.size_bytes else None
 
+    def is_written_twice(self, value: Value) -> bool:
+        """Whether several layers write bytes of a value."""
+        return len(self._makers.get(id(value.root), [])) > 1
+
+    def readers(self, value: Value) -> list[Layer]:
+        """Return the layers that read bytes of a value, each once, in order."""
+        return list(dict.fromkeys(self._readers.get(id(value.root), [])))
+
     def reader(self, value: Value) -> Layer | None:
         """Return the only layer that reads a value, None if there are several."""
         return None if self.maker(value) is None else self._readers[id(value.root)][0]
