@@ -21,7 +21,7 @@ def same_bytes() -> Any:
     return module
 
 
-@pytest.mark.parametrize("name", ["tiny", "n8"])
+@pytest.mark.parametrize("name", [pytest.param("tiny", marks=pytest.mark.slow), "n8"])
 def test_verilog_and_streams_are_the_recorded_ones(name: str) -> None:
     script = same_bytes()
     record = json.loads(script.RECORD.read_text(encoding="utf-8"))

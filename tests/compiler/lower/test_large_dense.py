@@ -38,7 +38,7 @@ def dense(shape: tuple[int, ...], units: int, fused: str = "NONE", *, has_bias: 
                          fused_activation_function=fused))
 
 
-@pytest.mark.parametrize("config", [SMALLEST, HALVES, ODD, PRESETS["tiny"]], ids=lambda config: config.name)
+@pytest.mark.parametrize("config", [SMALLEST, HALVES, ODD], ids=lambda config: config.name)
 @pytest.mark.parametrize(("profile", "engine"), [("canon", "tflm"), ("tflm", "tflm"), ("litert", "litert-ref")])
 @pytest.mark.parametrize(("rows", "units", "fused"), [(1, 1, "NONE"), (3, 20, "RELU6")])
 def test_rows_in_parts(oracles: Callable[[str], Oracle], rows: int, units: int, fused: str, profile: str, engine: str,

@@ -37,7 +37,7 @@ def _compare(shapes: tuple[tuple[int, ...], tuple[int, ...]], points: tuple[int,
 
 
 @pytest.mark.parametrize("config", CONFIGS, ids=lambda config: config.name)
-@pytest.mark.parametrize("points", [(0, 0), (-128, -128), (127, 3), (5, 0), (0, -9)])
+@pytest.mark.parametrize("points", [(-128, -128), (127, 3), (5, 0)])
 def test_deep_products(points: tuple[int, int], config: Config) -> None:
     for shapes in (((1, 3, 5001), (5001, 5)), ((2, 2, 4800), (2, 4800, 13))):
         _compare(shapes, points, config)

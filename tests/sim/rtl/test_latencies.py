@@ -28,9 +28,10 @@ from tq_hw.model.samples.layers import sample
 from tq_hw.sim.engines import random_inputs
 from tq_hw.sim.rtl.simulate import simulate
 
-#: The last rotates words of 16 bytes in two cycles.
-CONFIGS = [load_config("tiny"), load_config("n8"), load_config("n16x8"),
-           Config("packed", 16, 8, 2, 64 << 10, dsp_packing=2, few_luts=1)]
+#: Those of `make test-all` have words of 16 bytes, which the last rotates in two cycles.
+CONFIGS = [load_config("tiny"), load_config("n8"),
+           *(pytest.param(config, marks=pytest.mark.slow) for config in (
+               load_config("n16x8"), Config("packed", 16, 8, 2, 64 << 10, dsp_packing=2, few_luts=1)))]
 
 
 class Seen(NamedTuple):
