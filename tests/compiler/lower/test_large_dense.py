@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from compared import compared
 
-from tests.compiler.compared import compared
 from tq_hw.compiler import compile_model
 from tq_hw.compiler.ir.layers import Mac
 from tq_hw.compiler.ir.staged import MatMul
