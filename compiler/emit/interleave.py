@@ -80,7 +80,8 @@ def _early_tables(emitter: Emitter) -> dict[int, list[tuple[Layer, Tables]]]:
 def _most_slack(emitter: Emitter, first: int, last: int, loads: Mapping[int, int]) -> int | None:
     """Return the layer from `first` to before `last` that leaves the vector unit the most time for a table, or None.
 
-    A layer that loads tables already can load another if this ends not long after the sums of its first tile.
+    A layer that loads tables already can load another if this ends not long after the sums of its first tile, or if it
+    waits for its weights.
     """
     config = emitter.config
     slack: dict[int, int] = {}
@@ -94,7 +95,8 @@ def _most_slack(emitter: Emitter, first: int, last: int, loads: Mapping[int, int
         host = emitter.plan.group_of(number)
         place = number if host is None else host.first
         tile = cycles * min(h * w, config.acc_words) // (n * h * w * blocks)
-        if loads.get(place) and (loads[place] + 1) * TABLE_ENTRIES // 2 > tile + _LATE_CYCLES:
+        waits = emitter.memory.cycles(config, ceil_div(layer.weights.size, config.bus_bytes)) > cycles
+        if loads.get(place) and (loads[place] + 1) * TABLE_ENTRIES // 2 > tile + _LATE_CYCLES and not waits:
             continue
         slack[place] = slack.get(place, 0) + cycles - blocked_words(layer.output, config) * config.beats_per_word + (
             emitter.choices.get(number, Choice()).table_cycles)
